@@ -51,12 +51,12 @@ tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ]
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(DEMO): pyproject.toml plugins/api/pyproject.toml docs/demo/requirements.txt tests/constraints.txt
+$(DEMO): pyproject.toml plugins/api/pyproject.toml plugins/sample/pyproject.toml docs/demo/requirements.txt tests/constraints.txt
 	@$(call set_up,docs/demo/requirements.txt,half a minute)
 	@touch $@
 
 # It holds what the demo needs, so `make test` alone asks pip once.
-$(TOOLS): pyproject.toml plugins/api/pyproject.toml plugins/dask/pyproject.toml plugins/mcp/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
+$(TOOLS): pyproject.toml plugins/api/pyproject.toml plugins/dask/pyproject.toml plugins/mcp/pyproject.toml plugins/sample/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
 	@$(call set_up,tests/requirements.txt,half a minute)
 	@touch $(DEMO) $@
 
@@ -134,16 +134,16 @@ contracts:
 	@$(BIN)/python -m tests.import_contracts
 	@$(BIN)/python plugins/workbench/typescript.py --check
 
-sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
-	@$(BIN)/python -m docs.demo.sample_cluster
+sample: $(BUNDLE) ## serve sample databases until Ctrl-C
+	@$(BIN)/dragoman sample
 
 page: $(WORKBENCH) ## build the workbench's page, unless it is up to date
 	@$(call patiently,building the page,$(BIN)/python plugins/workbench/build.py)
 
 browser: page $(BROWSER) ## the page, and what the tests drive a Chromium with
 
-workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of the drivers until Ctrl-C
-	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
+workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples until Ctrl-C
+	@$(BIN)/dragoman workbench --sample $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
 servers: $(TOOLS) ## start real engines and print where they are
 	@$(BIN)/python tests/servers start all

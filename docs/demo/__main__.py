@@ -13,7 +13,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from . import sample_cluster
+from dragoman_sample import servers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -50,18 +50,16 @@ class Cluster:
 @asynccontextmanager
 async def fake_cluster() -> AsyncIterator[Cluster]:
     """Serve the sample cluster on a free port."""
-    async with aclosing(sample_cluster.serve("8.19.21", sample_cluster.free_port(9200))) as ports:
-        async for port in ports:
-            what = "a sample cluster on this machine"
-            yield Cluster("127.0.0.1", port, https=False, user="", password="", prefix="", what=what)
-            return
+    async with servers.serving_bookshop(servers.free_port(9200)) as port:
+        what = "a sample cluster on this machine"
+        yield Cluster("127.0.0.1", port, https=False, user="", password="", prefix="", what=what)
 
 
 @asynccontextmanager
 async def real_cluster(url: str) -> AsyncIterator[Cluster]:
     """Load the sample into a real cluster, and remove it afterwards."""
     parts = urlsplit(url)
-    await sample_cluster.load(url, prefix=REAL_PREFIX, verify=False)
+    await servers.load(url, prefix=REAL_PREFIX, verify=False)
     try:
         https = parts.scheme == "https"
         port = parts.port or (443 if https else 80)
@@ -69,7 +67,7 @@ async def real_cluster(url: str) -> AsyncIterator[Cluster]:
         yield Cluster(parts.hostname or "localhost", port, https, *names)
     finally:
         with anyio.CancelScope(shield=True):
-            await sample_cluster.remove(url, prefix=REAL_PREFIX, verify=False)
+            await servers.remove(url, prefix=REAL_PREFIX, verify=False)
 
 
 class Story:

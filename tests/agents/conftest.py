@@ -14,7 +14,7 @@ import wheelhouse
 from browsing import shop
 from dragoman import Runtime
 from dragoman_mcp.serving import agent_server
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from library import load
 
 

@@ -30,9 +30,9 @@ from dragoman_api.connections import Secrets
 from dragoman_api.errors import AuthenticationError, RevisionGoneError, RowNotFoundError, WindowExceededError
 from dragoman_api.kit.derived_hooks import export_from_pages
 from dragoman_api.testing import DriverConformance, Proxy, Target, opened
+from dragoman_sample.fakes.serving import serving
 from fakes import time_series as fake_series
 from fakes.key_values import PASSWORD, USER, KeyValues
-from fakes.serving import serving
 
 pytestmark = pytest.mark.anyio
 

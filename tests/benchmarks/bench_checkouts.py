@@ -23,7 +23,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support")]
 import aiohttp
 import anyio
 from benchmarks import bench_export, bench_weaviate
-from docs.demo import sample_cluster
+
+from dragoman_sample import servers as samples
 
 PREFIX = "dragoman-checkouts-"
 CHILD = r"""
@@ -140,7 +141,7 @@ async def load(record: dict[str, Any], rows: int) -> None:
     if record["type"] == "elasticsearch":
         with suppress(RuntimeError):  # usually nothing of an earlier run is there
             await remove(record)
-        await sample_cluster.load(record["url"], prefix=PREFIX)
+        await samples.load(record["url"], prefix=PREFIX)
         for shards in (4, 1):
             bench_export.load(record["url"], f"{PREFIX}{shards}", shards=shards, rows=rows)
         return
@@ -154,7 +155,7 @@ async def remove(record: dict[str, Any]) -> None:
         async with client(record) as http:
             await http.delete(f"/v1/schema/{bench_weaviate.NAME}")
         return
-    await sample_cluster.remove(record["url"], prefix=PREFIX)
+    await samples.remove(record["url"], prefix=PREFIX)
     async with aiohttp.ClientSession(record["url"]) as http:
         for shards in (4, 1):
             await http.delete(f"/{PREFIX}{shards}")

@@ -265,12 +265,12 @@ async def main(kind: str) -> None:
     """Serve until stdin ends."""
     sys.path.append(str(Path(__file__).parents[1] / "support"))
     if kind == "elasticsearch":
-        from fakes.elasticsearch import FakeElasticsearch
+        from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 
         fake: Any = FakeElasticsearch()
     else:
-        from fakes.weaviate import FakeWeaviate
-        from fakes.weaviate.security import User
+        from dragoman_sample.fakes.weaviate import FakeWeaviate
+        from dragoman_sample.fakes.weaviate.security import User
 
         fake = FakeWeaviate(keys={SECRET: User("u", admin=True)})
     reached = 0

@@ -13,7 +13,7 @@ from api.certificates import Certificates, chained, make
 from command_line import Machine
 from connect_proxy import ConnectProxy
 from dragoman_api import tls
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from slow_cases import mostly_slow
 from terminal import Terminal
 

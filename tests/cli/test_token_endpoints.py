@@ -7,9 +7,9 @@ from anyio.from_thread import start_blocking_portal
 
 from command_line import Machine
 from connect_proxy import ConnectProxy
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from fakes.proxy import Proxy
-from fakes.weaviate import FakeWeaviate
 from terminal import Terminal
 from token_endpoint import CLIENT, SECRET, NewestToken, TokenEndpoint
 

@@ -75,8 +75,9 @@ CONFIGURING = {
     "registry add",
     "registry remove",
 }  # what a person may as well write into the files
-SERVING = {"mcp", "workbench"}
-"""They ask guards about each call of an agent, or of a page: agents/test_reading, workbench/test_guards_hold."""
+SERVING = {"mcp", "sample", "workbench"}
+"""A sample is no connection. The others ask guards about each call of an agent, or of a page: agents/test_reading,
+workbench/test_guards_hold."""
 ROOMS = ("driver", "registry")  # for authors and operators: folders of theirs, and no connection
 
 

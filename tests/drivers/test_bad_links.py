@@ -12,9 +12,9 @@ from drivers.rigging import Rig, connected, profile_of
 from dragoman_api import CountRequest, Delete, Filter, Insert, ObjectsRequest, Update
 from dragoman_api.exports import ExportRequest
 from dragoman_elasticsearch.driver import Driver as Elasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from dragoman_weaviate.driver import Driver as Weaviate
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,9 +14,9 @@ from dragoman_api import ConnectionFailedError, Delete, ExportRequest, Insert, R
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import DragomanError
 from dragoman_api.remedies import Remedy
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from fakes.proxy import Proxy
-from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -12,9 +12,9 @@ from drivers.weaviate import rig as weaviate
 
 from dragoman_api.connections import SslMode
 from dragoman_api.errors import ConnectionFailedError, DragomanError
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from fakes.certificates import Certificates, make_certificates
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate
 from nginx_server import find_nginx, serving
 from slow_cases import mostly_slow
 

@@ -22,10 +22,10 @@ from dragoman_api import CountRequest, Filter, HttpRequest, Insert, PageRequest,
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import UnsupportedOperationError
 from dragoman_api.grid import PreviewRequest
+from dragoman_sample.fakes.elasticsearch import ApiKey, FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
+from dragoman_sample.fakes.weaviate import User as WeaviateUser
 from fakes.certificates import make_certificates
-from fakes.elasticsearch import ApiKey, FakeElasticsearch
-from fakes.weaviate import FakeWeaviate
-from fakes.weaviate import User as WeaviateUser
 
 if TYPE_CHECKING:
     from pathlib import Path

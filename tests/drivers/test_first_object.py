@@ -14,9 +14,9 @@ from dragoman_api.errors import DragomanError, ObjectNotFoundError
 from dragoman_api.http import Http
 from dragoman_api.testing.target import opened
 from dragoman_elasticsearch.driver import Driver as Elasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from dragoman_weaviate.driver import Driver as Weaviate
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,9 +11,9 @@ from drivers.elasticsearch import rig as elasticsearch
 from drivers.weaviate import rig as weaviate
 
 from dragoman_api import ConnectionFailedError, Insert
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from fakes.proxy import Proxy
-from fakes.weaviate import FakeWeaviate
 
 
 def nodes(room: Any, *ports: int) -> Any:

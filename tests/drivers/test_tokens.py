@@ -6,7 +6,7 @@ from api.test_oauth import profile
 from drivers.elasticsearch import rig as elasticsearch
 
 from dragoman_api import ExportRequest
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from fakes.proxy import Proxy
 from token_endpoint import NewestToken, TokenEndpoint
 

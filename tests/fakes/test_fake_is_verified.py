@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from fakes.verified import recording, strangers
 from fakes.verified.__main__ import ask
 from fakes.verified.comparing import differences, send

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
-import sys
 from pathlib import Path
 
 import aiohttp
 import anyio
 import pytest
 
+from dragoman_sample.fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 from fakes.certificates import make_certificates
-from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
 SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -193,19 +191,3 @@ async def test_a_slow_server_answers_in_the_end():
     async with FakeElasticsearch() as server:
         server.misbehave("slow", seconds=0.05)
         assert (await get(server))[0] == 200
-
-
-def test_it_runs_as_a_module_until_it_is_interrupted():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fakes.elasticsearch", "--port", "0", "--version", "7.17.29"],
-        cwd=SUPPORT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("http://127.0.0.1:")
-    finally:
-        process.terminate()
-        process.wait(10)
-        process.stdout.close()

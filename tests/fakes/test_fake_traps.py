@@ -9,7 +9,7 @@ import aiohttp
 import anyio
 import pytest
 
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 
 
 async def ask(server, method, path, body=None, *, raw=None, headers=None):

@@ -8,8 +8,8 @@ import time
 import aiohttp
 import pytest
 
+from dragoman_sample.fakes.weaviate import FakeWeaviate, User
 from fakes.certificates import make_certificates
-from fakes.weaviate import FakeWeaviate, User
 
 KEYS = {"admin-key": User("admin", admin=True), "reader-key": User("reader")}
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from fakes.weaviate import FakeWeaviate
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 
 ROWS, PAGE = 200, 20
 LONE = '{path:["i"] operator:GreaterThan valueInt:10}'

@@ -11,9 +11,10 @@ import sys
 
 import aiohttp
 import pytest
-from docs.demo import bookshop, sample_cluster
 
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample import bookshop
+from dragoman_sample import servers as samples
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from stranger import ROOT
 
 pytestmark = pytest.mark.slow
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def shop():
-    return {name: dict(bookshop.documents(name)) for name in sample_cluster.NAMES}
+    return {name: dict(bookshop.documents(name)) for name in samples.INDICES}
 
 
 async def search(url, index, body):
@@ -51,7 +52,7 @@ def test_an_order_costs_what_its_items_cost(shop):
 
 async def test_the_page_of_large_orders_is_the_one_in_the_picture():
     async with FakeElasticsearch() as server:
-        assert await sample_cluster.load(server.url) == ["books", "orders"]
+        assert await samples.load(server.url) == ["books", "orders"]
         body = {
             "size": 2,
             "track_total_hits": True,
@@ -66,7 +67,7 @@ async def test_the_page_of_large_orders_is_the_one_in_the_picture():
             ["B-01", None],
         ]
         assert not server.faults
-        await sample_cluster.remove(server.url)
+        await samples.remove(server.url)
         assert not server.cluster.indices
 
 
@@ -74,16 +75,16 @@ async def test_loading_never_touches_an_index_that_is_there_already():
     async with FakeElasticsearch() as server:
         server.cluster.create("shop-orders")
         with pytest.raises(RuntimeError, match="already exists"):
-            await sample_cluster.load(server.url, prefix="shop-")
+            await samples.load(server.url, prefix="shop-")
         assert list(server.cluster.indices) == ["shop-orders"]
 
 
 def test_it_ends_when_it_is_asked_to():
-    command = [sys.executable, "-m", "docs.demo.sample_cluster", "--port", "0", "--json"]
+    command = [sys.executable, "-m", "dragoman", "sample", "shop", "--port", "0", "--json"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     ) as shop:
-        port = json.loads(shop.stdout.readline())["port"]
+        port = json.loads(shop.stdout.readline())["samples"][0]["port"]
         with socket.create_connection(("127.0.0.1", port)):  # which says nothing
             shop.send_signal(signal.SIGINT)
             assert shop.wait() == 0
@@ -92,22 +93,22 @@ def test_it_ends_when_it_is_asked_to():
 async def test_a_cluster_may_want_a_name_and_a_password():
     async with FakeElasticsearch(users={"elastic": "pä:ss"}) as server:
         address = f"http://elastic:p%C3%A4%3Ass@{server.host}:{server.port}"
-        assert await sample_cluster.load(address, prefix="p-") == ["p-books", "p-orders"]
-        await sample_cluster.remove(address, prefix="p-")
+        assert await samples.load(address, prefix="p-") == ["p-books", "p-orders"]
+        await samples.remove(address, prefix="p-")
 
 
 def test_the_next_free_port_is_taken_when_the_usual_one_is_busy():
-    assert sample_cluster.free_port(0) == 0
-    assert sample_cluster.free_port(29_200) in range(29_200, 29_300)
+    assert samples.free_port(0) == 0
+    assert samples.free_port(29_200) in range(29_200, 29_300)
 
 
 @pytest.mark.live("elasticsearch")
 async def test_a_real_cluster_takes_the_sample_and_gives_it_back(live_server):
     if live_server["security"]:
         pytest.skip("the sample is loaded into open clusters here")
-    names = await sample_cluster.load(live_server["url"], prefix="vs-")
+    names = await samples.load(live_server["url"], prefix="vs-")
     try:
         found = await search(live_server["url"], names[1], {"size": 0, "track_total_hits": True})
         assert found["hits"]["total"]["value"] == 12_003
     finally:
-        await sample_cluster.remove(live_server["url"], prefix="vs-")
+        await samples.remove(live_server["url"], prefix="vs-")

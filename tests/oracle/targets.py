@@ -10,8 +10,8 @@ from drivers.opensearch import fake_rig
 from drivers.opensearch import rig as opensearch
 from drivers.weaviate import rig as weaviate
 
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,8 +18,8 @@ from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
 from dragoman.sandbox.fork_server import forks_here
 from dragoman_registry.trust.keys import beside
+from dragoman_sample.fakes.serving import serving
 from dragoman_worker.hooks_and_deadlines import HOOKS
-from fakes.serving import serving
 from memory_in_parts import CODE
 
 

@@ -11,7 +11,7 @@ from child_processes import children
 from dragoman import Delete, Insert, Runtime, SavedConnection, Update
 from dragoman_api.hookspecs import hookimpl
 from dragoman_registry.client.installed_drivers import Store
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 
 WARNED = "connection.warned"  # of a sandbox below full, which differs by machine
 

@@ -19,8 +19,8 @@ from dragoman.imports.loads import load
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import DragomanError, DriverCrashedError
+from dragoman_sample.fakes.serving import FakeServer
 from dragoman_worker.hooks_and_deadlines import HOOKS
-from fakes.serving import FakeServer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes in /proc")
 

@@ -34,17 +34,17 @@ def serve_sample():
     """Serve the sample cluster in a process of its own, and yield its port."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/support")])}
     server = subprocess.Popen(
-        [sys.executable, "-m", "docs.demo.sample_cluster", "--port", "0", "--json"],
+        [sys.executable, "-m", "dragoman", "sample", "shop", "--port", "0", "--json"],
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
         env=environment,
     )
     try:
-        port = json.loads(server.stdout.readline())["port"]
+        port = json.loads(server.stdout.readline())["samples"][0]["port"]
         urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).close()
         yield port
     finally:
-        server.kill()  # it keeps nothing; `tests/fakes/test_sample_cluster.py` holds that it ends when it is asked to
+        server.kill()  # it keeps nothing; `tests/fakes/test_samples.py` holds that it ends when it is asked to
         server.wait()
         server.stdout.close()

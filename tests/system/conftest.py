@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample_cluster
 
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample import servers as samples
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from stranger import connected, serve_sample, stranger
 
 
@@ -30,7 +30,7 @@ def sample_here():
     with start_blocking_portal() as portal:
         server = FakeElasticsearch(version="8.19.21")
         with portal.wrap_async_context_manager(server):
-            portal.call(sample_cluster.load, server.url)
+            portal.call(samples.load, server.url)
             yield server
 
 

@@ -28,9 +28,9 @@ from dragoman import Runtime
 from dragoman_api.cells import CELL_BUDGET, CutText
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverCrashedError
 from dragoman_registry.trust.keys import beside
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from dragoman_worker import hooks_and_deadlines
 from fakes.certificates import make_certificates
-from fakes.elasticsearch import FakeElasticsearch
 from forging import forge
 from stranger import stranger
 from terminal import Terminal

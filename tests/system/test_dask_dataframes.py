@@ -19,8 +19,8 @@ from dask_processes import encryption, scheduler, until, worker
 from dragoman import FileFormat, Filter, connect
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_dask import reading, workers
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from stranger import stranger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -14,12 +14,12 @@ from time import sleep
 import psutil
 import pytest
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample_cluster
 
 from dask_processes import scheduler, until, worker
 from dragoman_api.errors import ConfigurationError
 from dragoman_dask.clusters import check_address
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample import servers as samples
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from stranger import connected, stranger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -291,7 +291,7 @@ def test_a_worker_with_other_credentials_is_named_before_any_part(tmp_path):
     with start_blocking_portal() as portal:
         server = FakeElasticsearch(version="8.19.21", users={"ann": "right", "elastic": "admin"})
         with portal.wrap_async_context_manager(server), scheduler(tmp_path) as (address, _):
-            portal.call(sample_cluster.load, server.url.replace("//", "//elastic:admin@"))
+            portal.call(samples.load, server.url.replace("//", "//elastic:admin@"))
             machine = stranger(tmp_path / "own", cwd=tmp_path, port=server.port)
             login = "--auth-method username-password --username ann --password env:SHOP_PASSWORD"
             machine(

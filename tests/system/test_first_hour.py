@@ -18,8 +18,8 @@ import anyio
 import pytest
 
 from bundled_drivers import MANIFESTS
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate, User
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate, User
 from stranger import stranger
 from terminal import Terminal
 

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 from api import certificates
-from docs.demo import sample_cluster, sample_metrics
 
 import wheelhouse
 from command_line import Machine
 from dragoman_api import tls
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate, User
+from dragoman_sample import servers as samples
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate, User
 from stranger import ROOT, stranger
 from terminal import Terminal
 
@@ -212,7 +212,7 @@ class World:
     def shop(self) -> FakeElasticsearch:
         """The sample cluster, saved as `shop`."""
         server = self.cluster("shop")
-        self.portal.call(sample_cluster.load, server.url)
+        self.portal.call(samples.load, server.url)
         return server
 
     def cluster(self, name: str) -> FakeElasticsearch:
@@ -348,9 +348,7 @@ def export(world: World) -> None:
 
 
 def connect_to_prometheus(world: World) -> None:
-    samples = sample_metrics.serve()
-    port = world.portal.call(samples.__anext__)
-    world.stack.callback(world.portal.call, samples.aclose)
+    port = world.stack.enter_context(world.portal.wrap_async_context_manager(samples.serving_metrics()))
     world.replaced = {"prometheus.internal": f"localhost --port {port}"}
 
 

@@ -10,8 +10,8 @@ import urllib.request
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.weaviate import FakeWeaviate
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from stranger import ROOT, stranger
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from cancelling import cancelled
 from dragoman import Runtime, SavedConnection
 from dragoman.changes import files
 from dragoman.changes.sets import ChangeSet
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from fakes.proxy import Proxy
 
 ROWS = 60

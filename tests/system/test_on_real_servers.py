@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import anyio
 import pytest
-from docs.demo import sample_cluster
 
 from dragoman import Filter, Insert, Reference, Runtime, SavedConnection, Sort, Update
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import AuthenticationError, ConnectionFailedError
+from dragoman_sample import servers as samples
 
 pytestmark = [pytest.mark.live("elasticsearch"), pytest.mark.timeout(180)]
 PREFIX = "dragoman-system-"
@@ -48,9 +48,9 @@ async def bookshop(live_server):
     user = live_server["users"]["superuser"] if live_server["security"] else None
     credentials = f"{quote(user['username'])}:{quote(user['password'])}@" if user else ""
     url = f"{scheme}://{credentials}{live_server['host']}:{live_server['port']}"
-    await sample_cluster.load(url, prefix=PREFIX, verify=False)
+    await samples.load(url, prefix=PREFIX, verify=False)
     yield
-    await sample_cluster.remove(url, prefix=PREFIX, verify=False)
+    await samples.remove(url, prefix=PREFIX, verify=False)
 
 
 async def test_P3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server, runtime, bookshop, tmp_path):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample_cluster
 
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample import servers as samples
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from stranger import ROOT, stranger
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ def clusters():
     with start_blocking_portal() as portal:
         full, empty = (portal.wrap_async_context_manager(FakeElasticsearch(version="8.19.21")) for _ in "12")
         with full as source, empty as target:
-            portal.call(sample_cluster.load, source.url)
+            portal.call(samples.load, source.url)
             yield source, target
 
 

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample_cluster
 
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample import servers as samples
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from stranger import ROOT, stranger
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.timeout(300)]
@@ -96,8 +96,8 @@ def bookshop(live_server, machine):
     with start_blocking_portal() as portal, ExitStack() as stack:
         attic = FakeElasticsearch(version="8.19.21")
         stack.enter_context(portal.wrap_async_context_manager(attic))
-        portal.call(lambda: sample_cluster.load(url, prefix=PREFIX, verify=False))
-        stack.callback(portal.call, lambda: sample_cluster.remove(url, prefix=PREFIX, verify=False))
+        portal.call(lambda: samples.load(url, prefix=PREFIX, verify=False))
+        stack.callback(portal.call, lambda: samples.remove(url, prefix=PREFIX, verify=False))
         save(machine, "shop", live_server)
         machine(f"dragoman connections add attic --type elasticsearch --port {attic.port} --auth none --yes")
         yield

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 import venv
 import zipfile
@@ -24,7 +27,7 @@ from bundled_drivers import MANIFESTS
 
 ROOT = Path(__file__).parents[2]
 DATE = "1800000000"
-NAMES = {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_workbench"}
+NAMES = {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_sample", "dragoman_workbench"}
 bundle = runpy.run_path(str(ROOT / "plugins/bundle.py"))["bundle"]
 OFFLINE = ["unshare", "--map-root-user", "--net"]
 
@@ -50,7 +53,7 @@ def empty_environment(folder: Path, wheels: list[Path]) -> Path:
     """Make an environment with the wheels and what they need from others, and nothing else."""
     venv.create(folder, with_pip=False)
     [site] = folder.glob("lib/python*/site-packages")
-    for name in closure("dragoman", set()) - {"dragoman-api"}:
+    for name in closure("dragoman", closure("dragoman-sample", set())) - {"dragoman-api"}:
         for top in {
             file.parts[0] for file in distribution(name).files or () if file.parts[0] not in ("..", "__pycache__")
         }:
@@ -122,13 +125,35 @@ def test_a_released_host_installs_its_drivers_without_a_network(tree: Path, tmp_
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+def test_a_stranger_with_nothing_but_wheels_reads_rows_of_the_samples_in_a_minute(tree: Path, tmp_path: Path):
+    wheels = wheels_of(tree)
+    python = empty_environment(
+        tmp_path / "env", [wheels[name] for name in ("dragoman", "dragoman_api", "dragoman_sample")]
+    )
+    environment = {"PATH": f"{python.parent}:{os.environ['PATH']}", "HOME": str(tmp_path / "home")}
+    began = time.monotonic()
+    command = [python.with_name("dragoman"), "sample", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path, env=environment, text=True) as process:
+        lines = iter(process.stdout.readline, "")
+        printed = [line for line in itertools.islice(lines, 14) if line.startswith("  dragoman ")]
+        tables = [run("sh", "-c", line, cwd=tmp_path, env=environment).stdout for line in printed]
+        seconds = time.monotonic() - began
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert [table.count("\n") for table in tables if table.startswith(("_id", "uuid", "timestamp"))] == [6, 6, 6]
+    assert "941.2" in tables[2]
+    assert seconds < 60
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_first_hour_runs_on_the_wheels_with_the_lowest_versions_that_they_declare(tree: Path, tmp_path: Path):
     uv, wheels = Path(sys.executable).with_name("uv"), wheels_of(tree)
     (tmp_path / "lowest.txt").write_text("\n".join(lowest(kit=True)))
     run(uv, "venv", "-q", "--python", sys.executable, "env", cwd=tmp_path)
     python = tmp_path / "env/bin/python"
     host = f"dragoman[author,arrow,mcp,workbench,zstd] @ {wheels['dragoman'].as_uri()}"
-    others = [wheels[name] for name in ("dragoman_api", "dragoman_mcp", "dragoman_workbench")]
+    others = [wheels[name] for name in ("dragoman_api", "dragoman_mcp", "dragoman_sample", "dragoman_workbench")]
     install = [uv, "pip", "install", "-q", "--native-tls", "--python", python, "-c", "lowest.txt"]
     run(*install, host, *others, cwd=tmp_path)
     environment = {**os.environ, "HOME": str(tmp_path), "DRAGOMAN_HOME": str(tmp_path / "home")}

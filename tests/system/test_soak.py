@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample_cluster
 
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample import servers as samples
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from stranger import ROOT, stranger
 from thorough import THOROUGH
 
@@ -89,7 +89,7 @@ def machine(tmp_path_factory):
             server = FakeElasticsearch(version="8.19.21")
             servers.enter_context(portal.wrap_async_context_manager(server))
             if name in ("shop", "store"):
-                portal.call(sample_cluster.load, server.url)
+                portal.call(samples.load, server.url)
                 books = json.load(urllib.request.urlopen(f"{server.url}/books"))["books"]["mappings"]
             else:
                 data, head = json.dumps({"mappings": books}).encode(), {"Content-Type": "application/json"}

@@ -19,12 +19,12 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from command_line import Machine
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch.security import ApiKey, User
+from dragoman_sample.fakes.weaviate import FakeWeaviate
+from dragoman_sample.fakes.weaviate.security import User as Person
 from dragoman_worker.hooks_and_deadlines import HOOKS
 from fakes.certificates import make_certificates
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.elasticsearch.security import ApiKey, User
-from fakes.weaviate import FakeWeaviate
-from fakes.weaviate.security import User as Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -12,7 +12,7 @@ import dragoman_dask
 from dragoman import Delete, Filter, Insert, Reference, Runtime, SavedConnection, Sort, Update
 from dragoman.changes.sets import ChangeSet
 from dragoman_api.errors import AuthenticationError, FilterNotSupportedError
-from fakes.weaviate import FakeWeaviate, User
+from dragoman_sample.fakes.weaviate import FakeWeaviate, User
 
 KEYS = {"key-1": User("admin", admin=True), "key-2": User("admin", admin=True)}
 BOOK = {

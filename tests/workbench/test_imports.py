@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from browsing import Tab, signed_in
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from dragoman_workbench.uploads import ReceivedFiles
-from fakes.elasticsearch import FakeElasticsearch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,13 +18,13 @@ from dragoman import Question, Runtime, SavedConnection
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.events import PluginEnabled, PluginInstalled, PluginRemoved, PluginRolledBack
 from dragoman_api.hookspecs import hookimpl
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from dragoman_workbench.event_stream import EventStream
 from dragoman_workbench.messages.connections import OpenConnection
 from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Connection
 from dragoman_workbench.questions import Questions
 from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
 from dragoman_worker import hooks_and_deadlines
-from fakes.elasticsearch import FakeElasticsearch
 
 
 @pytest.fixture

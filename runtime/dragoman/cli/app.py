@@ -49,6 +49,7 @@ _ROOMS = {
     "queries": "queries:queries",
     "registry": "registry:registry",
     "run": "run:run",
+    "sample": "sample:sample",
     "similar": "grid:similar",
     "summarize": "grid:summarize",
     "update": "changes:update",

@@ -14,7 +14,7 @@ from drivers import rigging
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_elasticsearch.driver import Driver
 from dragoman_querydsl.console import text
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

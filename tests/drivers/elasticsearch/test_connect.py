@@ -30,8 +30,8 @@ from dragoman_querydsl import protocol
 from dragoman_querydsl.connect import ping
 from dragoman_querydsl.dialect import learn
 from dragoman_querydsl.protocol import whole_documents
+from dragoman_sample.fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 from fakes.certificates import Certificates, make_certificates
-from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

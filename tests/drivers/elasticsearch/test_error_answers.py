@@ -34,7 +34,7 @@ from dragoman_elasticsearch.connect import dialect_of
 from dragoman_querydsl import objects, protocol
 from dragoman_querydsl.objects import IndexSettings
 from dragoman_querydsl.protocol import segment, target
-from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
+from dragoman_sample.fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
 if TYPE_CHECKING:
     from dragoman_api.replies import Reply

@@ -19,8 +19,8 @@ from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.exports import ExportForm
 from dragoman_elasticsearch.connect import dialect_of
 from dragoman_querydsl.columns import mapping
-from fakes.elasticsearch import FakeElasticsearch
-from fakes.elasticsearch.security import ApiKey
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch.security import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,7 +9,7 @@ from drivers import rigging
 from drivers.elasticsearch.rig import Rig
 
 from dragoman_opensearch.driver import Driver
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

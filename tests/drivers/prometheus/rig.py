@@ -11,8 +11,8 @@ from drivers import rigging
 from drivers.prometheus import samples
 
 from dragoman_prometheus.driver import Driver
-from fakes.prometheus import FakePrometheus
-from fakes.serving import serving
+from dragoman_sample.fakes.prometheus import FakePrometheus
+from dragoman_sample.fakes.serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,9 +18,9 @@ from dragoman_api import (
     RawQuery,
 )
 from dragoman_api.connections import AuthScheme, Secrets
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from dragoman_weaviate.driver import Driver
 from dragoman_weaviate.writing.apply import Sender
-from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

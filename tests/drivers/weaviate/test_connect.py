@@ -31,10 +31,10 @@ from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNot
 from dragoman_api.exports import ExportForm
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.testing.target import hooks_of
+from dragoman_sample.fakes.weaviate import FakeWeaviate, Role, User
 from dragoman_weaviate import connect, protocol
 from dragoman_weaviate.driver import Driver
 from fakes.certificates import Certificates, make_certificates
-from fakes.weaviate import FakeWeaviate, Role, User
 
 if TYPE_CHECKING:
     from wording import Wording

@@ -13,10 +13,10 @@ from dragoman_api import AuthenticationError, ConnectionFailedError, QueryError
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AccessDeniedError, ServerNotSupportedError, WindowExceededError
 from dragoman_api.http import Http
+from dragoman_sample.fakes.weaviate import FakeWeaviate, User
 from dragoman_weaviate import connect, protocol
 from dragoman_weaviate.driver import Driver
 from dragoman_weaviate.protocol import Features
-from fakes.weaviate import FakeWeaviate, User
 
 
 def error(body: Any, status: int, **headers: str) -> Any:

@@ -9,7 +9,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from fakes.serving import FakeServer
+from dragoman_sample.fakes.serving import FakeServer
 
 _OWN = ("Content-Length", "Transfer-Encoding", "Connection", "Date", "Server")
 

@@ -73,8 +73,8 @@ class Cluster:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with running("-m", "docs.demo.sample_cluster", "--port", 0, "--json") as served:
-        yield Cluster(served["port"])
+    with running("-m", "dragoman", "sample", "shop", "--port", 0, "--json") as served:
+        yield Cluster(served["samples"][0]["port"])
 
 
 @pytest.fixture(scope="session")
@@ -89,8 +89,8 @@ def home(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def vectors() -> Iterator[int]:
     """The port of the sample of Weaviate."""
-    with running("-m", "docs.demo.sample_vectors") as served:
-        yield served["port"]
+    with running("-m", "dragoman", "sample", "library", "--port", 0, "--json") as served:
+        yield served["samples"][0]["port"]
 
 
 @pytest.fixture(scope="session")

@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
 @pytest.fixture(scope="module")
 def attic() -> Iterator[Cluster]:
     """A second sample cluster."""
-    with running("-m", "docs.demo.sample_cluster", "--port", 0, "--json") as served:
-        yield Cluster(served["port"])
+    with running("-m", "dragoman", "sample", "shop", "--port", 0, "--json") as served:
+        yield Cluster(served["samples"][0]["port"])
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import Delete, Drop, Insert, OutcomeStatus, PlanRequest, QueryError, RowKey, Update
 from dragoman_querydsl import protocol
 from dragoman_querydsl.writing.apply import Sender
-from fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from fakes.proxy import Proxy
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from drivers.weaviate.writing.test_changes import GUARDED, ROW, STORED, plan
 from msgspec import Raw
 
 from dragoman_api import ConnectionFailedError, Delete, Drop, Insert, QueryError, RowKey, Update
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from dragoman_weaviate import protocol, stored_objects
 from dragoman_weaviate.protocol import Features
 from fakes.proxy import Proxy
-from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

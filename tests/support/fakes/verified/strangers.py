@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
+from dragoman_sample.fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 from fakes.verified.comparing import plain
 
 READS = {"readable-*": ("read", "view_index_metadata")}

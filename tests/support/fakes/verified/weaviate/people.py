@@ -7,8 +7,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from dragoman_sample.fakes.weaviate import VIEWER, FakeWeaviate, Role, User
 from fakes.verified.weaviate.asks import Ask, get, graphql, link, post, prop, uid
-from fakes.weaviate import VIEWER, FakeWeaviate, Role, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

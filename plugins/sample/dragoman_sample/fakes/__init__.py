@@ -1,0 +1,1 @@
+"""Servers that look like the real ones on the wire, for tests and demonstrations."""

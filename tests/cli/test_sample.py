@@ -1,0 +1,110 @@
+"""`dragoman sample`: servers to look at, on this machine alone, and the commands that read them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dragoman_sample import servers
+from stranger import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SAMPLE = [sys.executable, "-m", "dragoman", "sample"]
+
+
+@contextmanager
+def sample(home: Path, *words: str) -> Iterator[list[dict[str, Any]]]:
+    """Serve samples, and yield what the command says of them."""
+    variables = {**os.environ, "DRAGOMAN_HOME": str(home)}
+    command = [*SAMPLE, *words, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables, cwd=ROOT) as process:
+        try:
+            yield json.loads(process.stdout.readline())["samples"]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+            assert process.returncode == 0
+
+
+def run(home: Path, command: str, *more: str) -> str:
+    words = [sys.executable, "-m", *shlex.split(command), *more]
+    done = subprocess.run(words, env={**os.environ, "DRAGOMAN_HOME": str(home)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_commands_that_it_prints_save_each_sample_and_read_rows_of_it(tmp_path):
+    with sample(tmp_path, "--port", "0") as samples:
+        assert [(place["name"], place["type"]) for place in samples] == [
+            ("shop", "elasticsearch"), ("library", "weaviate"), ("metrics", "prometheus"),
+        ]  # fmt: skip
+        for place in samples:
+            add, objects, page = place["commands"]
+            run(tmp_path, add)
+            assert json.loads(run(tmp_path, objects, "--json"))["objects"]
+            assert len(json.loads(run(tmp_path, page, "--json"))["rows"]) == 5
+
+
+def test_a_name_that_is_taken_is_left_alone_and_a_saved_sample_is_not_saved_again(tmp_path):
+    saved = tmp_path / "config/connections.toml"
+    saved.parent.mkdir(parents=True)
+    port = servers.free_port(29_300)
+    saved.write_text(
+        f'[library]\ntype = "solr"\nhost = "solr.internal"\nport = 1\n\n'
+        f'[books]\ntype = "weaviate"\nhost = "127.0.0.1"\nport = {port}\n'
+    )
+    with sample(tmp_path, "library", "--port", str(port)) as [place]:
+        assert place["name"] == "books"
+        assert not [command for command in place["commands"] if "connections add" in command]
+    saved.write_text('[library]\ntype = "solr"\nhost = "solr.internal"\nport = 1\n')
+    with sample(tmp_path, "library", "--port", "0") as [place]:
+        assert place["commands"][0].startswith("dragoman connections add library-sample-1 --type weaviate")
+        assert all("library-sample-1" in command for command in place["commands"])
+
+
+async def test_only_this_machine_reaches_a_sample():
+    async with servers.serving(["library"], port=0) as [place]:
+        socket.create_connection(("127.0.0.1", place.port)).close()
+        for address in ("127.0.0.2", "::1"):
+            with pytest.raises(OSError, match=r"refused|unavailable|assign"):
+                socket.create_connection((address, place.port), timeout=5)
+
+
+def test_where_the_samples_are_not_installed_it_says_what_to_install(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'dragoman_sample':\n"
+        "            raise ModuleNotFoundError(name, name='dragoman_sample')\n"
+        "sys.meta_path.insert(0, Finder)\n"
+    )
+    variables = {**os.environ, "DRAGOMAN_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*SAMPLE, "--json"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 2
+    failure = json.loads(done.stderr)["error"]
+    assert (failure["code"], failure["hint"]) == ("extra-missing", "pip install 'dragoman[sample]'")
+
+
+def test_the_samples_end_with_the_process_that_started_them():
+    """A workbench that is killed leaves no server behind."""
+    command = [sys.executable, "-m", "dragoman_sample.servers"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        places = json.loads(process.stdout.readline())
+        assert [place["name"] for place in places] == ["shop", "library", "metrics"]
+        process.stdin.close()
+        assert process.wait(10) == 0

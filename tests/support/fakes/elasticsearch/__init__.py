@@ -1,8 +1,0 @@
-"""A server that answers as Elasticsearch does, traps included."""
-
-from __future__ import annotations
-
-from fakes.elasticsearch.security import ApiKey, User
-from fakes.elasticsearch.server import FakeElasticsearch
-
-__all__ = ["ApiKey", "FakeElasticsearch", "User"]
