@@ -282,10 +282,11 @@ ALONE = {
     "dragoman.cli.sample": "a command, imported by its name",
     "dragoman.cli.run": "a command, imported by its name",
     "dragoman.cli.workbench": "a command, imported by its name",
-    "dragoman.imports.copies": "a load from another connection, which the package offers",
+    "dragoman.imports.copies": "beside loads, which is long",
     "dragoman.imports.creations": "beside loads, which is long",
     "dragoman_api.testing.conformance.similar": "beside grid, which is long",
     "dragoman_elasticsearch.driver": "the class that the manifest names",
+    "dragoman_workbench.routes.copies": "beside imports, which is long",
     "dragoman_worker.lockdown.confine": "runs before anything else is imported",
     "dragoman_worker.lockdown.selftest": "runs before anything else is imported",
 }

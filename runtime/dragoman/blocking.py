@@ -307,6 +307,11 @@ class BlockingRows(_Blocking[Rows]):
         return self._wrapped.connection
 
     @property
+    def type(self) -> str:
+        """The database type of the connection."""
+        return self._wrapped.type
+
+    @property
     def home(self) -> Path | None:
         """The home of the connection, as `connect` took it."""
         return self._loop.home
@@ -338,6 +343,7 @@ class BlockingRows(_Blocking[Rows]):
     command = _passing(Rows.command)
     script = _passing(Rows.script)
     check_origin = _passing(Rows.check_origin)
+    describe = _waiting(Rows.describe)
     page = _waiting(Rows.page)
     count = _waiting(Rows.count)
     explain = _waiting(Rows.explain)
@@ -460,6 +466,7 @@ class BlockingSession(_Blocking[Session]):
     ) -> LoadReport:
         """Load the rows of a file into an object; see `dragoman.load`, whose arguments and errors it has.
 
+        It copies no rows of another connection, which has a thread of its own.
         `progress` and `preview` are called in the thread of the connection.
         """
         from .imports.loads import load

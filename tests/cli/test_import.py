@@ -139,6 +139,12 @@ def test_an_object_that_the_driver_cannot_make_is_not_made(shop, rows, line):
     assert "the driver demo does not make objects" in done.err
 
 
+def test_a_copy_says_what_its_export_says_of_the_rows(shop, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = shop("copy", "shop", "books", "shop", "orders", "--filter", "title = Oolong", "--yes")
+    assert "note[filter-approximate]: filter row 1 (term title): ignores case" in done.err
+
+
 def test_types_of_a_new_object_are_shown_and_confirmed_never_guessed_in_silence(shop, rows):
     file = rows("id,n,zip", *(f"{at},{at},0{at}" for at in range(20)), "x,-,1", name="b.csv")
     words = ["import", "shop", "new", file, "--create", "--id", "id"]

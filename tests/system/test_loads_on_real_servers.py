@@ -9,8 +9,6 @@ import pytest
 
 import dragoman
 from dragoman import Reference, Runtime, SavedConnection
-from dragoman.imports.copies import copy, make_pipe
-from dragoman.imports.loads import Load, LoadOptions
 from dragoman_api.console import ConsoleRequest
 
 if TYPE_CHECKING:
@@ -72,11 +70,7 @@ async def round_trip(session: Session, names: tuple[str, str, str], folder: Path
     columns, id_ = how["columns"], how["id_"]
     report = await dragoman.load(session, first, file=how["file"], format="rows", create=True)
     assert (report.counts["applied"], report.complete) == (ROWS, True), report
-    pipe = make_pipe()
-    like = (await session.describe(first)).structure
-    options = LoadOptions(format="rows", create=True, like=like)
-    load = Load(session, second, folder / second, options=options, stdin=pipe[0])
-    report = await copy(load, pipe, source=session, selection=session.rows(first).selection, target=session)
+    report = await dragoman.load(session, second, file=folder / second, rows=session.rows(first), create=True)
     assert report.counts["applied"] == ROWS, report
     await send(session, *how["refresh"])
     exports = []

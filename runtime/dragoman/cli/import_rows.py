@@ -288,8 +288,6 @@ async def _copy(
     options: Options, *, source: str, choice: RowChoice, target: str, to: str, on_conflict: str,
     renamed: dict[str, str], batch: int, to_tenant: str | None, create: bool,
 ) -> int | None:  # fmt: skip
-    from dragoman.imports.copies import copy as copy_rows
-    from dragoman.imports.copies import make_pipe
     from dragoman.imports.loads import Load, LoadOptions
 
     selection = choice.texts.read()
@@ -303,28 +301,23 @@ async def _copy(
             tell_warnings(session)
         rows = source_session.select(selection)
         async with suggesting_names(source_session, selection.object):
-            description = await source_session.describe(selection.object)
+            await source_session.describe(selection.object)
         if not create:
             async with suggesting_names(target_session, to):
                 await target_session.describe(to)
         if attended() and not options.yes:
             question = f"Copy {plain(selection.object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
             await options.agree(question, instead="--yes")
-        pipe = make_pipe()
-        like = description.structure if create else ""
-        wishes = LoadOptions(
-            format="rows", on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=to_tenant, create=create,
-            like=like, copied=True,
-        )  # fmt: skip
+        wishes = LoadOptions(on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=to_tenant, create=create)
         line = StatusLine(quiet=options.quiet)
         name = Path(to.replace("/", "_").replace("\\", "_"))
         announce = announced(options, to)
         load = Load(
-            target_session, to, name, options=wishes, stdin=pipe[0], progress=progress_in(line, to), announce=announce
+            target_session, to, name, options=wishes, rows=rows, progress=progress_in(line, to), announce=announce
         )
         try:
             with line:
-                await copy_rows(load, pipe, source=source_session, selection=rows.selection, target=target_session)
+                await load.run()
         except BaseException:
             if any(load.report.counts.values()):
                 say(f"stopped after {show_rows(load.report.rows)}: {counts_of(load.report)}")

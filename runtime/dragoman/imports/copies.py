@@ -4,56 +4,58 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 import anyio
+import msgspec
 from anyio.to_thread import run_sync
-from msgspec.structs import replace
 
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from dragoman.sessions.selections import RowSelection
+    from collections.abc import Awaitable, Callable
+
+    from dragoman.sessions.rows import Rows
     from dragoman.sessions.session import Session
-
-    from .loads import Load, LoadReport
-
-
-def make_pipe() -> tuple[BinaryIO, BinaryIO]:
-    """Return the two ends of a pipe: the one that a load reads from, and the one that an export writes to."""
-    reading, writing = os.pipe()
-    return os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "wb", buffering=0)
+    from dragoman_api.columns import Description, Note
 
 
-async def copy(
-    load: Load,
-    pipe: tuple[BinaryIO, BinaryIO],
-    *,
-    source: Session,
-    selection: RowSelection,
-    target: Session,
-) -> LoadReport:
-    """Copy the rows of an object: export them into a pipe, and load them from it.
+def check_copy(rows: Rows, target: Session) -> None:
+    """Raise ConfigurationError (code ``types-differ``) unless the rows have the form of another connection's rows."""
+    if rows.type != target.type:
+        text = f"{rows.connection} is {rows.type} and {target.name} is {target.type}: their rows have different forms"
+        raise ConfigurationError(text, hint="export documents or CSV, and import that file", code="types-differ")
+
+
+async def stream_rows(
+    rows: Rows, *, description: Description, consume: Callable[[BinaryIO], Awaitable[object]]
+) -> list[Note]:
+    """Export rows with their ids into a pipe, while `consume` reads them from it.
 
     Args:
-        load: The load, of format ``rows``, that reads from the pipe.
-        pipe: The result of `make_pipe`; both ends are closed in the end.
-        source: The connection that the rows come from.
-        selection: The rows to copy.
-        target: The connection that receives them.
+        rows: The rows; all columns that can be written are exported, also those that a driver must be asked for.
+        description: Their object.
+        consume: Reads the stream, which is closed in the end.
+
+    Returns:
+        The notes of the export.
 
     Raises:
-        ConfigurationError: The two connections have different types.
-        DragomanError: The export or the load failed; the report of the load counts the rows until then.
+        DragomanError: The export failed, or `consume`; its own error is raised as it is.
     """
-    reader, writer = pipe
+    reading, writing = os.pipe()
+    reader, writer = os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "wb", buffering=0)
     failures: list[Exception] = []
+    notes: list[Note] = []
+    outer = [column for column in description.columns if len(column.path) == 1 and not column.is_key]
+    columns = tuple(column.name for column in outer if column.written is not Written.NEVER) or None
+    writable = replace(rows, selection=msgspec.structs.replace(rows.selection, columns=columns))
 
     async def export() -> None:
         try:
-            columns = await _columns_to_name(source, selection.object)
-            await source.select(replace(selection, columns=columns)).export(writer, format="rows")
+            notes.extend((await writable.export(writer, format="rows")).notes)
         except BrokenPipeError:  # the load has ended, and says why
             pass
         except Exception as error:  # noqa: BLE001 - raised below
@@ -63,16 +65,13 @@ async def copy(
 
     async def read() -> None:
         try:
-            await load.run()
+            await consume(reader)
         except Exception as error:  # noqa: BLE001 - raised below
             failures.append(error)
         finally:
             await _close(reader)
 
     try:
-        if source.type != target.type:
-            text = f"{source.name} is {source.type} and {target.name} is {target.type}: their rows have different forms"
-            raise ConfigurationError(text, hint="export documents or CSV, and import that file")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(export)
             tasks.start_soon(read)
@@ -80,16 +79,8 @@ async def copy(
         await _close(writer)
         await _close(reader)
     if failures:
-        load.report.complete = False
         raise failures[0]
-    return load.report
-
-
-async def _columns_to_name(source: Session, name: str) -> tuple[str, ...] | None:
-    """Return the columns that an export holds only if they are named, such as vectors; None if there are none."""
-    columns = (await source.describe(name)).columns
-    outer = [column for column in columns if len(column.path) == 1 and not column.is_key]
-    return tuple(column.name for column in outer if column.written is not Written.NEVER) or None
+    return notes
 
 
 async def _close(end: BinaryIO) -> None:

@@ -1,4 +1,4 @@
-"""Loads: the rows of a file are written like any change, several batches at the same time."""
+"""Loads: the rows of a file, or of another connection, are written like any change, several batches at a time."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dragoman_api.kit.page_columns import columns_left_out
 
 from .batch_sending import ON_CONFLICT, Writer
 from .batches import BatchReader, no_counts
+from .copies import check_copy, stream_rows
 from .ledgers import Ledger, checkpoint_path, rejected_path
 from .proposals import TypeProposal, propose
 from .readers import FileRows
@@ -29,6 +30,7 @@ from .row_documents import DocumentInserts, Wishes, check_id
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from dragoman.sessions.rows import Rows
     from dragoman.sessions.session import Session
     from dragoman_api.changes import NewColumn, PlannedRequest
     from dragoman_api.columns import Description
@@ -67,8 +69,6 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     resume: bool = False
     dry_run: bool = False
     create: bool = False
-    like: str = ""
-    copied: bool = False
 
 
 class LoadReport(msgspec.Struct, kw_only=True):
@@ -140,6 +140,7 @@ class Load:
         *,
         options: LoadOptions,
         stdin: BinaryIO | None = None,
+        rows: Rows | None = None,
         progress: Callable[[LoadProgress], None] = lambda _progress: None,
         preview: Callable[[PlannedRequest], None] = lambda _planned: None,
         announce: Callable[[PlannedRequest], None] = lambda _planned: None,
@@ -153,6 +154,7 @@ class Load:
             file: The path of the file; for a stream, a name that stands for it.
             options: The options of the load.
             stdin: A stream to read instead of the file.
+            rows: Rows of an open connection to read instead of the file.
             progress: Called after each batch.
             preview: Called with each request of a dry run.
             announce: Called with the request that creates the object, before it is sent.
@@ -161,7 +163,8 @@ class Load:
                 the file does not say.
         """
         self._session, self._object, self._file, self._options = session, object, file, options
-        self._stdin, self._progress, self._preview, self._announce = stdin, progress, preview, announce
+        self._stdin, self._copied, self._like = stdin, rows, ""
+        self._progress, self._preview, self._announce = progress, preview, announce
         self._confirm_types = confirm_types
         self._resources = ExitStack()
         self._one = anyio.CapacityLimiter(1)  # thread at a time writes
@@ -186,8 +189,32 @@ class Load:
                 counts the rows by outcome, and `resumable` says whether another run can continue. An error that
                 `progress` or `preview` raises stops the load in the same way.
         """
-        began = time.perf_counter()
         _check(self._options)
+        if self._copied is None:
+            await self._load()
+        else:
+            await self._copy(self._copied)
+        return self.report
+
+    async def _copy(self, rows: Rows) -> None:
+        """Load the rows of another connection while they are exported."""
+        check_copy(rows, self._session)
+        description = await rows.describe()
+        self._like, self._options = description.structure, msgspec.structs.replace(self._options, format="rows")
+
+        async def load(stream: BinaryIO) -> None:
+            self._stdin = stream
+            await self._load()
+
+        try:
+            notes = await stream_rows(rows, description=description, consume=load)
+        except BaseException:
+            self.report.complete = False
+            raise
+        self.report.notes += notes
+
+    async def _load(self) -> None:
+        began = time.perf_counter()
         description: Description | None = None
         try:
             description = await self._session.describe(self._object)
@@ -205,7 +232,6 @@ class Load:
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(self._resources.close, limiter=self._one)
-        return self.report
 
     async def _work(self, began: float) -> None:
         try:
@@ -246,11 +272,11 @@ class Load:
         options = self._options
         samples: list[str] = []
         columns: list[NewColumn] = []
-        if not options.like and self._file_rows.names:
+        if not self._like and self._file_rows.names:
             columns = await self._typed()
-        elif not options.like:
+        elif not self._like:
             samples = await run_sync(self._sampled, abandon_on_cancel=True)
-        planned = await plan_object(self._session, NewObject(self._object, options.like, samples, columns))
+        planned = await plan_object(self._session, NewObject(self._object, self._like, samples, columns))
         (self._preview if options.dry_run else self._announce)(planned)
         if options.dry_run:
             text = f"{self._object!r} does not exist, so its rows are not planned before it is made"
@@ -291,8 +317,9 @@ class Load:
             from .places import RowInserts
 
             maker = self._rows = RowInserts(
-                self._wishes, description, tenants="tenants" in self._session.capabilities, copied=options.copied
-            )
+                self._wishes, description, tenants="tenants" in self._session.capabilities,
+                copied=self._copied is not None,
+            )  # fmt: skip
         else:
             maker = DocumentInserts(self._wishes, description)
         self._ledger = ledger
@@ -427,6 +454,7 @@ async def load(
     object: str,  # noqa: A002 - the design's word
     *,
     file: Path | BinaryIO,
+    rows: Rows | None = None,
     format: str | None = None,  # noqa: A002
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -452,6 +480,9 @@ async def load(
         session: The open connection.
         object: The object that receives the rows; it must exist, unless `create` is set.
         file: A path, or an open binary stream, which cannot be resumed; its `name`, if a Path, says where it would lie.
+        rows: Rows of an open connection of the same type to copy instead, with ids and vectors. `file` then only names
+            the file of rejected rows, and `create` makes the object as theirs is. Such a load cannot be resumed;
+            another one with ``on_conflict="skip"`` copies the rest.
         format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
             writes. None goes by the manifest of an export beside the file, else by the file's ending.
         delimiter: What separates the fields of CSV, one character; None for a comma, and for the tab of TSV.
@@ -487,7 +518,7 @@ async def load(
     if not isinstance(path, Path):
         path = Path("stream")
     job = Load(
-        session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None),
+        session, object, path, options=options, stdin=stream, rows=rows, progress=progress or (lambda _progress: None),
         preview=preview or (lambda _planned: None),
     )  # fmt: skip
     try:

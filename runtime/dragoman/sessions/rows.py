@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dragoman.exports.formats import FileFormat
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest
-    from dragoman_api.columns import Note
+    from dragoman_api.columns import Description, Note
     from dragoman_api.events import Event
     from dragoman_api.filters import CompiledFilter
     from dragoman_api.grid import Page, RowKey
@@ -81,6 +81,15 @@ class Rows:
     def connection(self) -> str:
         """The name of the connection."""
         return self._calls.driver.info.name
+
+    @property
+    def type(self) -> str:
+        """The database type of the connection."""
+        return self._calls.driver.info.type
+
+    async def describe(self) -> Description:
+        """Describe the columns of the object, as the server has them now."""
+        return await self._calls.describe(self.selection.object)
 
     def __aiter__(self) -> RowStream:
         return self.stream()

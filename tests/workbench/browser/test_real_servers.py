@@ -350,6 +350,8 @@ def copy_the_object(walk: Walk, name: str, target: str) -> str:
     page.locator(".object-table tr", has=page.get_by_role("link", name=name, exact=True)).click(button="right")
     page.get_by_role("menuitem", name="Copy to a connection").click()
     dialog = page.get_by_role("dialog", name=f"Copy {name}")
+    there = dialog.get_by_label("To the connection")
+    walk.hands.choose(there, there.locator("option").nth(1).inner_text())  # this one
     walk.hands.write(dialog.get_by_label("Into the object"), target)
     dialog.get_by_text(f"{target} does not exist").wait_for()
     make = dialog.get_by_role("button", name="Make it with these types, and copy")

@@ -1,33 +1,20 @@
-"""Copies: rows are exported into a pipe and loaded from it, on another connection of the same type."""
+"""Copies of rows to another connection of the same type: what one would make, and the object that receives them."""
 
 from __future__ import annotations
 
-import io
-import os
-from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
-
-import anyio
-from anyio.to_thread import run_sync
-from msgspec.structs import replace
+from typing import TYPE_CHECKING
 
 from dragoman_api.changes import NewObject
-from dragoman_api.columns import Description, Role, Written
+from dragoman_api.columns import Role
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import ConfigurationError, ObjectNotFoundError, QueryError, UnsupportedOperationError
 from dragoman_workbench.messages.imports import CopyColumn, CopyPlanned
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from dragoman import RowSelection, Session
+    from dragoman import Session
     from dragoman_api.changes import PlannedRequest
-    from dragoman_api.columns import Column, Note
+    from dragoman_api.columns import Column, Description
     from dragoman_workbench.messages.imports import CopyAsked, CopyPlanAsked
-
-KNOWN_TO_THE_CALLER = "rows-of-others"
-"""The code of the note that rows name the object which they were read from."""
 
 _SAID = 1_000  # characters of a server's answer in a message
 
@@ -43,12 +30,6 @@ def _check_pair(source: Session, target: Session, request: CopyPlanAsked) -> Non
 def _stored(description: Description) -> list[Column]:
     """Return the columns that rows hold, also those inside documents."""
     return [column for column in description.columns if column.path and column.role not in (Role.KEY, Role.SERVER)]
-
-
-def _named(description: Description) -> tuple[str, ...] | None:
-    """Return the columns that an export holds only if they are named, such as vectors; None if there are none."""
-    outer = [column for column in description.columns if len(column.path) == 1 and not column.is_key]
-    return tuple(column.name for column in outer if column.written is not Written.NEVER) or None
 
 
 async def _described(session: Session, name: str) -> Description | None:
@@ -110,63 +91,3 @@ async def prepare_copy(source: Session, target: Session, request: CopyAsked) -> 
     if answer.failed or not 200 <= answer.status < 300:
         reason = answer.failed or " ".join(answer.text.split())[:_SAID]
         raise QueryError(f"{request.object!r} was not made: HTTP {answer.status} {reason}")
-
-
-async def stream_copy(
-    source: Session, selection: RowSelection, *, path: Path, consume: Callable[[BinaryIO], Awaitable[None]]
-) -> list[Note]:
-    """Export rows while they are loaded, so that neither side gets far ahead of the other.
-
-    Args:
-        source: The connection that the rows come from.
-        selection: The rows; their columns are all that can be written, also those that a driver must be asked for.
-        path: The name of the stream, beside which the load writes its rejected rows.
-        consume: Loads the rows of a stream.
-
-    Returns:
-        The notes of the export.
-
-    Raises:
-        DragomanError: The export or the load failed.
-    """
-    reading, writing = os.pipe()
-    reader, writer = io.FileIO(reading), io.FileIO(writing, "wb")
-    reader.name = path
-    failures: list[Exception] = []
-    notes: list[Note] = []
-
-    async def export() -> None:
-        try:
-            columns = _named(await source.describe(selection.object))
-            exported = await source.select(replace(selection, columns=columns)).export(writer, format="rows")
-            notes.extend(exported.notes)
-        except BrokenPipeError:  # the load has ended, and says why
-            pass
-        except Exception as error:  # noqa: BLE001 - raised below
-            failures.append(error)
-        finally:
-            await _close(writer)
-
-    async def load() -> None:
-        try:
-            await consume(reader)
-        except Exception as error:  # noqa: BLE001 - raised below
-            failures.append(error)
-        finally:
-            await _close(reader)
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(export)
-            tasks.start_soon(load)
-    finally:
-        await _close(writer)
-        await _close(reader)
-    if failures:
-        raise failures[0]
-    return notes
-
-
-async def _close(end: BinaryIO) -> None:
-    with anyio.CancelScope(shield=True), suppress(OSError):
-        await run_sync(end.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -28,12 +29,11 @@ from dragoman_workbench.messages.imports import (
 )
 from dragoman_workbench.messages.routes import ServerEvent
 
-from .copies import KNOWN_TO_THE_CALLER, plan_copy, prepare_copy, stream_copy
+from .copies import plan_copy, prepare_copy
 from .jobs import CANCELLED, Jobs
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import BinaryIO
 
     from dragoman_api.changes import PlannedRequest
     from dragoman_workbench.background_work import Work
@@ -237,21 +237,17 @@ class ImportRoutes:
 
         undo = upload.undo if request.undo and not request.dry_run else None
 
-        async def consume(file: Path | BinaryIO) -> None:
+        with ExitStack() as stack:
+            rows = None
+            if (copied := self._copies.get(number)) is not None:
+                stack.enter_context(self._open.busy(copied.connection))
+                rows = (await self._open.session(copied.connection)).select(copied.rows)
             latest[:] = [await load(
-                session, request.object, file=file, format=request.format, delimiter=request.delimiter,
-                encoding=request.encoding, id=request.id, on_conflict=request.on_conflict, renamed=request.renamed,
-                types=request.types, tenant=request.tenant, undo=undo, resume=resume, create=request.create,
-                dry_run=request.dry_run, progress=progress, preview=preview,
+                session, request.object, file=upload.path, rows=rows, format=request.format,
+                delimiter=request.delimiter, encoding=request.encoding, id=request.id, on_conflict=request.on_conflict,
+                renamed=request.renamed, types=request.types, tenant=request.tenant, undo=undo, resume=resume,
+                create=request.create, dry_run=request.dry_run, progress=progress, preview=preview,
             )]  # fmt: skip
-
-        if (copied := self._copies.get(number)) is None:
-            await consume(upload.path)
-        else:
-            with self._open.busy(copied.connection):
-                source = await self._open.session(copied.connection)
-                notes = await stream_copy(source, copied.rows, path=upload.path, consume=consume)
-                latest[0].notes += notes
         return replace(self._job(number), state="finished", requests=requests, part=1.0)
 
     async def plan_copy(self, request: CopyPlanAsked) -> CopyPlanned:
@@ -392,9 +388,8 @@ class ImportRoutes:
 
 
 def _reported(job: ImportJob, report: Any) -> ImportJob:
-    notes = [note for note in report.notes if not (job.copies and note.code == KNOWN_TO_THE_CALLER)]
     return replace(
-        job, rows=report.rows, counts=dict(report.counts), seconds=report.seconds, notes=notes,
+        job, rows=report.rows, counts=dict(report.counts), seconds=report.seconds, notes=report.notes,
         rejected=report.rejected is not None, undo=report.undo is not None,
     )  # fmt: skip
 

@@ -1,14 +1,13 @@
 /** A copy of rows to another connection: where to, what is made there, and where the two objects differ. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { CopyAsked, CopyColumn, CopyPlanned, RowSelection } from "../messages.ts";
+import type { CopyColumn, CopyPlanned, RowSelection } from "../messages.ts";
 import { go } from "../state/route.ts";
 import { connections, heardOfImport, open, opened, remedy } from "../state/store.ts";
 import { Button, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
-
-type Conflict = NonNullable<CopyAsked["on_conflict"]>;
+import { type Conflict, ConflictChoice } from "./conflict_choice.tsx";
 
 const PAUSE = 250; // ms without a key before the target is looked at again
 
@@ -17,8 +16,8 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
   const type = opened.value.get(connection)?.type;
   const fitting = all.filter((one) => one.type === type);
   const others = all.filter((one) => one.type !== type);
-  const [target, setTarget] = useState(fitting.find(({ name }) => name !== connection)?.name ?? connection);
-  const [object, setObject] = useState(target === connection ? `${rows.object}-copy` : rows.object);
+  const [target, setTarget] = useState("");
+  const [object, setObject] = useState(rows.object);
   const [plan, setPlan] = useState<CopyPlanned | null>(null);
   const [seen, setSeen] = useState(""); // what the plan answers
   const [failed, setFailed] = useState<unknown>(null);
@@ -29,8 +28,13 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
   const name = object.trim();
   const asked = { connection, rows: { ...rows, sort: [], columns: null }, target, object: name };
   const key = JSON.stringify([target, name, fresh]);
+  const choose = (chosen: string) => {
+    const [own, there] = [`${rows.object}-copy`, rows.object];
+    if (name === own || name === there) setObject(chosen === connection ? own : there);
+    setTarget(chosen);
+  };
   useEffect(() => {
-    if (!name) return;
+    if (!target || !name) return;
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
@@ -48,7 +52,7 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
       stop.abort();
     };
   }, [key]);
-  const ready = failed === null && seen === key && !!name;
+  const ready = failed === null && seen === key && !!target && !!name;
   const start = async () => {
     setBusy(true);
     try {
@@ -79,7 +83,8 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
       </p>
       <label class="field">
         <span>To the connection</span>
-        <select value={target} onChange={(event) => setTarget(event.currentTarget.value)}>
+        <select value={target} onChange={(event) => choose(event.currentTarget.value)}>
+          <option value="" disabled>choose one</option>
           {fitting.map((one) => <option key={one.name} value={one.name}>{one.name}{one.name === connection ? " (this one)" : ""}</option>)}
           {others.map((one) => <option key={one.name} value={one.name} disabled>{`${one.name} (${one.type})`}</option>)}
         </select>
@@ -90,14 +95,7 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
         <input value={object} autocomplete="off" spellcheck={false} onInput={(event) => setObject(event.currentTarget.value)} />
       </label>
       {plan?.exists !== false && (
-        <label class="field">
-          <span>If the id exists</span>
-          <select value={conflict} onChange={(event) => setConflict(event.currentTarget.value as Conflict)}>
-            <option value="fail">reject the row</option>
-            <option value="skip">keep the stored row</option>
-            <option value="overwrite">replace the stored row</option>
-          </select>
-        </label>
+        <ConflictChoice value={conflict} choose={setConflict} />
       )}
       <label class="inline">
         <input type="checkbox" checked={undo} onChange={(event) => setUndo(event.currentTarget.checked)} />
@@ -105,7 +103,7 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
       </label>
       {!name && <p class="field-error" role="status">Name the object that gets the rows.</p>}
       {failed !== null && <ErrorBox error={failed} retry={() => setFresh(fresh + 1)} act={(wanted) => void remedy(wanted, () => setFresh(fresh + 1))} />}
-      {name && !plan && failed === null && <Waiting what={`Looking at ${target} …`} />}
+      {target && name && !plan && failed === null && <Waiting what={`Looking at ${target} …`} />}
       {plan && failed === null && (plan.exists ? <Differences columns={plan.columns} object={name} /> : <Making plan={plan} object={name} />)}
     </Dialog>
   );

@@ -1,18 +1,18 @@
 /** Importing: a file is chosen or dropped, looked at, mapped to an object, and loaded; what became of each row. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ImportAsked, ImportPreviewAsked, ImportPreviewed, OpenConnection, Uploaded } from "../messages.ts";
+import type { ImportPreviewAsked, ImportPreviewed, OpenConnection, Uploaded } from "../messages.ts";
 import { heardOfImport, imports, remedy, state } from "../state/store.ts";
 import { Button, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
 import { fileSize, whole } from "../ui/figures.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Failure, call, upload } from "../wire/client.ts";
+import { type Conflict, ConflictChoice } from "./conflict_choice.tsx";
 import { FilePreview } from "./file_preview.tsx";
 import { ImportCard } from "./import_card.tsx";
 import { type Mapping, unplaced } from "./mapping.ts";
 
 type Reading = Pick<ImportPreviewAsked, "format" | "delimiter" | "encoding" | "id">;
-type Conflict = NonNullable<ImportAsked["on_conflict"]>;
 
 const FORMATS = [
   ["documents", "NDJSON, documents"],
@@ -226,14 +226,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
                 </select>
               </label>
             )}
-            <label class="field">
-              <span>If the id exists</span>
-              <select value={conflict} onChange={(event) => setConflict(event.currentTarget.value as Conflict)}>
-                <option value="fail">reject the row</option>
-                <option value="skip">keep the stored row</option>
-                <option value="overwrite">replace the stored row</option>
-              </select>
-            </label>
+            <ConflictChoice value={conflict} choose={setConflict} />
             {open.capabilities.includes("tenants") && (
               <label class="field">
                 <span>Tenant</span>
