@@ -13,6 +13,7 @@ import pytest
 import wheelhouse
 from command_line import Machine
 from dragoman.plugins import install_on_open
+from dragoman_api.installation import upgrade_command
 from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.publisher import publish
 from dragoman_registry.wheels.host_environment import Host
@@ -174,7 +175,7 @@ def test_update_host_names_the_range_and_opens_once_the_host_is_new_enough(house
     wheelhouse.registry(team, [driver.write(tmp_path / "wheels")])
     done = opened(house, code=1)
     assert "2.0.0: needs dragoman-api ~=9.0, this is 1." in done.err
-    assert refused(house, "release-incompatible") == "python -m pip install --upgrade dragoman"
+    assert refused(house, "release-incompatible") == upgrade_command()
     newer = replace(Host.here(), api="9.0.0")
     monkeypatch.setattr(Host, "here", classmethod(lambda cls: newer))
     assert "installing demo 2.0.0 for shop" in house("objects", "shop").err

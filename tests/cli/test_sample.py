@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dragoman_api.installation import add_command
 from dragoman_sample import servers
 from stranger import ROOT
 
@@ -97,7 +98,7 @@ def test_where_the_samples_are_not_installed_it_says_what_to_install(tmp_path):
     done = subprocess.run([*SAMPLE, "--json"], env=variables, capture_output=True, text=True)
     assert done.returncode == 2
     failure = json.loads(done.stderr)["error"]
-    assert (failure["code"], failure["hint"]) == ("extra-missing", "pip install 'dragoman[sample]'")
+    assert (failure["code"], failure["hint"]) == ("extra-missing", add_command("dragoman[sample]"))
 
 
 def test_the_samples_end_with_the_process_that_started_them():

@@ -19,6 +19,7 @@ import pytest
 
 import wheelhouse
 from dragoman_api.errors import DragomanError
+from dragoman_api.installation import upgrade_command
 from dragoman_registry import names
 from dragoman_registry.client import lockfile
 from dragoman_registry.client.generation import Links
@@ -305,4 +306,4 @@ def test_the_words_of_every_error(tmp_path: Path, golden: Callable[[str, list[st
     lines += ["# of decisions", *of_decisions()]
     (tmp_path / "verify").mkdir()
     lines += ["# of verify", *(plain(line, tmp_path / "verify") for line in of_verify(tmp_path / "verify"))]
-    golden("messages.txt", [*lines])
+    golden("messages.txt", [line.replace(upgrade_command(), "UPGRADE") for line in lines])

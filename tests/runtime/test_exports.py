@@ -25,6 +25,7 @@ from dragoman.exports.formats import FORMS, SEPARATED, FileFormat, choose, choos
 from dragoman.exports.target_files import unwritable
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_api.installation import add_command
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_api.testing.memory_server import BOOKS, MemoryServer
 from exporting import Line, breaks_before
@@ -225,17 +226,19 @@ async def test_a_stream_that_takes_little_at_a_time_gets_every_byte(line, tmp_pa
     assert (caught.value.code, caught.value.hint) == ("resume-refused", "name it with -o")
 
 
-@pytest.mark.parametrize(("name", "module"), [("a.parquet", "pyarrow"), ("a.zst", "backports.zstd")])
-def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monkeypatch, name, module):
-    import importlib.util
-    import sys
-
-    monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setitem(sys.modules, "compression.zstd", None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=module) as caught:
+@pytest.mark.parametrize(
+    ("name", "message", "extras"),
+    [
+        ("a.parquet", "package pyarrow$", "arrow"),
+        ("a.zst", "package backports.zstd$", "zstd"),
+        ("a.arrow.zst", "packages pyarrow and backports.zstd$", "arrow,zstd"),
+    ],
+)
+def test_missing_packages_are_named_with_one_command_that_brings_all(tmp_path, monkeypatch, name, message, extras):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=message) as caught:
         choose(tmp_path / name)
-    assert caught.value.hint == f"pip install 'dragoman[{'parquet' if module == 'pyarrow' else 'zstd'}]'"
+    assert (caught.value.code, caught.value.hint) == ("extra-missing", add_command(f"dragoman[{extras}]"))
 
 
 @pytest.mark.parametrize(

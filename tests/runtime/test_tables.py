@@ -18,6 +18,7 @@ from dragoman_api.cells import MISSING
 from dragoman_api.columns import Column, ColumnKind, Description, Note
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, Refused, UnsupportedOperationError
 from dragoman_api.exports import ExportSplit
+from dragoman_api.installation import add_command
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_api.testing.memory_server import BOOKS
 from dragoman_worker.hooks_and_deadlines import HOOKS
@@ -308,7 +309,7 @@ async def test_a_missing_package_is_named_with_the_command_that_installs_it(sess
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match="pyarrow") as caught:
         await session.rows("books").table()
-    assert caught.value.hint == "pip install 'dragoman[arrow]'"
+    assert caught.value.hint == add_command("dragoman[arrow]")
 
 
 def test_the_blocking_connection_has_both(make_runtime):

@@ -22,6 +22,7 @@ from dragoman_api.errors import DragomanError, Refused
 from dragoman_api.events import ExportFailed, ExportStarted
 from dragoman_api.filters import Filter
 from dragoman_api.grid import RowKey
+from dragoman_api.installation import add_command
 from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
@@ -191,4 +192,4 @@ def test_without_the_extra_it_is_said_what_to_install():
         "except Exception as error: print(error, error.hint)\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'dragoman[otel]'" in ended.stdout
+    assert add_command("dragoman[otel]") in ended.stdout

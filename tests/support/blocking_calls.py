@@ -36,6 +36,8 @@ MAY_BLOCK = {
         "check_saved",
         "sifted",
     },
+    # a few small files of the environment, when a command fails for what is not installed
+    "dragoman_api/installation.py": {"add_command", "upgrade_command"},
     "dragoman/cli/command_files.py": {"open_to_append", "check_apart"},  # before anything else is opened
     "dragoman/cli/streams.py": {"write"},  # an event is written down before anything else happens
     "dragoman/plugins/lifecycle.py": {"installed"},

@@ -26,6 +26,7 @@ from dragoman_api.errors import (
     ObjectNotFoundError,
     Refused,
 )
+from dragoman_api.installation import add_command, packages_missing
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_workbench.access import BUSY_SECONDS, DESCRIPTORS, FAILURES, Door, raise_descriptors
 from dragoman_workbench.cells import key_text
@@ -564,7 +565,6 @@ def failing(kind, hint="", **more):
         ("dragoman connections add shop", "new", "shop"),
         ("dragoman connections show shop\nthen repeat the command", "edit", "shop"),
         ("dragoman doctor", "command", "dragoman doctor"),
-        ("pip install 'dragoman[arrow]'", "command", "pip install 'dragoman[arrow]'"),
         ("run dragoman plugins install demo", None, None),
         ("dragoman plugins list\nrm x", None, None),
         ("", None, None),
@@ -578,6 +578,11 @@ def test_a_hint_that_the_page_can_carry_out_is_a_button_unless_a_driver_wrote_it
     forged = ConfigurationError("no", hint=hint)
     forged.hint_from = DRIVER
     assert failure_of(forged, connection="mine").remedy is None
+
+
+def test_the_command_that_installs_what_is_missing_is_copied_by_a_button():
+    remedy = failure_of(packages_missing("no pyarrow", "dragoman[arrow]")).remedy
+    assert (remedy.action, remedy.target) == ("command", add_command("dragoman[arrow]"))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import workbench
+from dragoman_api.installation import add_command
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def test_without_its_wheel_the_command_says_how_to_get_it(dragoman, monkeypatch)
     monkeypatch.setattr(workbench, "PACKAGE", "dragoman_workbench_that_is_missing")
     ended = dragoman("workbench", code=2)
     assert "error[extra-missing]" in ended.err
-    assert "pip install 'dragoman[workbench]'" in ended.err
+    assert f"try: {add_command('dragoman[workbench]')}\n" in ended.err
 
 
 def test_an_error_inside_the_wheel_is_not_taken_for_its_absence(dragoman, monkeypatch):

@@ -8,7 +8,7 @@ import msgspec
 
 from .cells import MISSING, Cell, Value, is_cut
 from .columns import MAX_COLUMNS, MAX_DIMENSIONS, Column, Note
-from .errors import ConfigurationError, QueryError
+from .errors import QueryError
 from .filters import CompiledFilter, TimeRange
 
 if TYPE_CHECKING:
@@ -202,8 +202,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         try:
             from .arrow.pages import page_table
         except ImportError as error:
-            hint = "pip install 'dragoman[arrow]'"
-            raise ConfigurationError("this needs the package pyarrow", hint=hint) from error
+            from .installation import packages_missing
+
+            raise packages_missing("this needs the package pyarrow", "dragoman[arrow]") from error
         return page_table(self.columns, self.cells)
 
 

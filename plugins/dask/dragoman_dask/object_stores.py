@@ -11,6 +11,7 @@ import anyio.from_thread
 
 from dragoman.extending import is_url
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
+from dragoman_api.installation import packages_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -279,8 +280,8 @@ class ObjectStore:
 
 
 def _missing(protocol: str, package: str) -> ConfigurationError:
-    requirement = "'dragoman-dask[s3]'" if protocol in ("s3", "s3a") else package
-    return ConfigurationError(f"{protocol}:// needs the package {package}", hint=f"pip install {requirement}")
+    requirement = "dragoman-dask[s3]" if protocol in ("s3", "s3a") else package
+    return packages_missing(f"{protocol}:// needs the package {package}", requirement)
 
 
 def _shown(error: BaseException) -> str:

@@ -23,6 +23,8 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
 """Commands of hints that the page can carry out itself."""
 _LONGEST = 4_000
 """Characters of one text of a failure; a server wrote some of them."""
+_INSTALLED = frozenset({"extra-missing", "release-incompatible", "state-newer"})
+"""Codes of errors whose hint is a command that installs something."""
 CLOSED = "connection-closed"
 """Code of the error of a connection that is not open."""
 
@@ -87,6 +89,6 @@ def _remedy(error: DragomanError, connection: str) -> Action | None:
     for pattern, action, label in _COMMANDS:
         if match := re.fullmatch(pattern, error.hint):
             return Action(action=action, label=label, target=match[1])  # type: ignore[arg-type]
-    if error.hint.startswith(("dragoman ", "pip install ")) and "\n" not in error.hint:
+    if (error.hint.startswith("dragoman ") or error.code in _INSTALLED) and "\n" not in error.hint:
         return Action(action="command", label="Copy the command", target=error.hint)
     return None

@@ -94,8 +94,7 @@ ICON_CACHE = "private, max-age=3600"
 """For files without a digest in their name: a browser asks for the icon again whenever the address changes."""
 NOT_BUILT = (
     '<!doctype html><meta charset="utf-8"><title>dragoman</title><h1>The page is not built</h1>'
-    "<p>From a checkout: <code>make workbench</code>. From a wheel, install it again: "
-    "<code>pip install --force-reinstall dragoman-workbench</code>.\n"
+    "<p>From a checkout: <code>make workbench</code>. From a wheel: install <code>dragoman-workbench</code> again.\n"
 )
 
 

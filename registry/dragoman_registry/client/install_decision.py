@@ -167,7 +167,11 @@ def _unfitting(i: Inputs) -> Decision:
         return Decision(
             outcome=InstallOutcome.REFUSE, reason=reason, action=f"dragoman plugins show {i.plugin}", about="lock"
         )
-    action = "python -m pip install --upgrade dragoman" if "host-api" in codes else f"dragoman plugins show {i.plugin}"
+    action = f"dragoman plugins show {i.plugin}"
+    if "host-api" in codes:
+        from dragoman_api.installation import upgrade_command
+
+        action = upgrade_command()
     reason = f"no release of {i.plugin} fits this host: {why}"
     return Decision(outcome=InstallOutcome.UPDATE_HOST, reason=reason, action=action)
 

@@ -125,7 +125,9 @@ class Database:
         version = int(database.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
             message = f"{self.file} was written by a newer dragoman (its version is {version}, not {SCHEMA_VERSION})"
-            raise RegistryError(message, code="state-newer", hint="python -m pip install --upgrade dragoman")
+            from dragoman_api.installation import upgrade_command
+
+            raise RegistryError(message, code="state-newer", hint=upgrade_command())
         if version != SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"its version is {version}; this program reads {SCHEMA_VERSION}")
 

@@ -138,4 +138,6 @@ def _check_cryptography() -> None:
         import cryptography  # noqa: F401
     except ModuleNotFoundError as error:
         text = "signing needs the package cryptography, which is not installed"
-        raise ConfigurationError(text, hint="pip install 'dragoman[publish]'", code="extra-missing") from error
+        from dragoman_api.installation import packages_missing
+
+        raise packages_missing(text, "dragoman[publish]") from error

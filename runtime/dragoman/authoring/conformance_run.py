@@ -191,7 +191,9 @@ def _not_run(project: Path, output: str, status: int) -> ConfigurationError:
     lines = output.strip().splitlines() or [""]
     last = next((line for line in lines if line.startswith(("E  ", "ERROR"))), lines[-1])
     if "No module named pytest" in output:
-        hint = "pip install 'dragoman[author]'"
+        from dragoman_api.installation import add_command
+
+        hint = add_command("dragoman[author]")
     elif status == _NO_TESTS:
         hint = _DERIVE
     else:

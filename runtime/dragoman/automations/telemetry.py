@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dragoman_api.errors import ConfigurationError
 from dragoman_api.hookspecs import hookimpl
 
 try:
     from opentelemetry import metrics, trace
     from opentelemetry.context import Context
 except ImportError as error:
-    reason = "spans and metrics need the package opentelemetry-api"
-    raise ConfigurationError(reason, hint="pip install 'dragoman[otel]'") from error
+    from dragoman_api.installation import packages_missing
+
+    raise packages_missing("spans and metrics need the package opentelemetry-api", "dragoman[otel]") from error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

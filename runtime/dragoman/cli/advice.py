@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman_api.errors import DragomanError
     from dragoman_api.remedies import Argument, Remedy
 
-PROGRAMS = ("dragoman", "pip", "python", "chmod", "ssh")
+PROGRAMS = ("dragoman", "pip", "python", "pipx", "uv", "uvx", "chmod", "ssh", sys.executable)
 """Programs whose commands are printed for pasting."""
 
 PLACEHOLDERS = re.compile(
@@ -189,13 +190,11 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
 
 def _words(text: str) -> list[str]:
     """Return the words of a command that can be pasted; none for anything else."""
-    if text.partition(" ")[0] not in PROGRAMS:
-        return []
     try:
         words = shlex.split(text)
     except ValueError:
         return []
-    return [] if any(PLACEHOLDERS.fullmatch(word) for word in words) else words
+    return [] if words[0] not in PROGRAMS or any(PLACEHOLDERS.fullmatch(word) for word in words) else words
 
 
 def _at_home(words: list[str]) -> list[str]:

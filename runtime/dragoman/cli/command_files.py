@@ -213,7 +213,7 @@ def script_fault(file: Path, error: BaseException) -> str:
     return f"{file}{f':{line}' if line else ''}: {failure(error)}"
 
 
-def load_distribution(module: str, *, reason: str, install: str) -> Any:
+def load_distribution(module: str, *, reason: str, requirement: str) -> Any:
     """Import a module of a distribution beside the host, which only the commands that need it know.
 
     Raises:
@@ -225,4 +225,6 @@ def load_distribution(module: str, *, reason: str, install: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
-        raise ConfigurationError(reason, hint=install, code="extra-missing") from error
+        from dragoman_api.installation import packages_missing
+
+        raise packages_missing(reason, requirement) from error

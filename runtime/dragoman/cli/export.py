@@ -65,7 +65,8 @@ def _beside(file: Path) -> tuple[Path, ...]:
 def _with_distribution(context: click.Context, _parameter: click.Parameter, parts: int | None) -> int | None:
     """Refuse an export in parts before anything is opened if the wheel that does it is missing."""
     if parts is not None and not context.resilient_parsing:
-        _distribution()
+        words = context.find_root().obj.words
+        _distribution(s3=any(word.removeprefix("--output=").startswith(("s3://", "s3a://")) for word in words))
     return parts
 
 
@@ -198,10 +199,10 @@ async def export_in_parts(
         write_json(result)
 
 
-def _distribution() -> Any:
+def _distribution(*, s3: bool = False) -> Any:
     """Return the package that exports in parts. Raises ConfigurationError if its wheel is not installed."""
     reason = "exports in parts, into stores and on clusters need dragoman-dask, which is not installed"
-    return load_distribution(PACKAGE, reason=reason, install="pip install dragoman-dask")
+    return load_distribution(PACKAGE, reason=reason, requirement="dragoman-dask[s3]" if s3 else "dragoman-dask")
 
 
 @asynccontextmanager

@@ -83,7 +83,7 @@ def mcp(
 
 async def _serve(options: Options, port: int | None, **settings: Any) -> None:
     module = load_distribution(
-        f"{PACKAGE}.serving", reason="the server for agents is not installed", install="pip install 'dragoman[mcp]'"
+        f"{PACKAGE}.serving", reason="the server for agents is not installed", requirement="dragoman[mcp]"
     )
     if port is None and (options.reserved or options.events == "-"):
         raise click.UsageError("standard output is the agent's; name a file for the events: --events FILE")

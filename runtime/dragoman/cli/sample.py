@@ -54,7 +54,7 @@ async def sample(options: Options, *, names: tuple[str, ...], port: int | None) 
 def load_servers() -> Any:
     """Return the module that serves samples. Raises ConfigurationError if its wheel is not installed."""
     return load_distribution(
-        f"{PACKAGE}.servers", reason="the samples are not installed", install="pip install 'dragoman[sample]'"
+        f"{PACKAGE}.servers", reason="the samples are not installed", requirement="dragoman[sample]"
     )
 
 

@@ -72,7 +72,7 @@ def _serving() -> Any:
 
     with late_certificates():  # aiohttp would load them at once, and nothing here speaks TLS
         module = load_distribution(
-            f"{PACKAGE}.serving", reason="the workbench is not installed", install="pip install 'dragoman[workbench]'"
+            f"{PACKAGE}.serving", reason="the workbench is not installed", requirement="dragoman[workbench]"
         )
     return module.serving
 

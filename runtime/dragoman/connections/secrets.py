@@ -167,8 +167,9 @@ def _from_keyring(rest: str, where: str) -> str:
     try:
         import keyring  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
-        hint = "pip install keyring"
-        raise ConfigurationError(f"{where}: the package keyring is not installed", hint=hint) from error
+        from dragoman_api.installation import packages_missing
+
+        raise packages_missing(f"{where}: the package keyring is not installed", "keyring") from error
     service, _, user = rest.partition("/")
     backend = type(keyring.get_keyring())
     if "fail" in backend.__module__ or "null" in backend.__module__ or "plaintext" in backend.__name__.lower():

@@ -176,17 +176,13 @@ def choose(to: Path | BinaryIO, format: FileFormat | str | None = None) -> FileF
     if chosen.lists and not chosen.typed:
         hint = "omit them, or export with format='parquet'"
         raise ConfigurationError("only the columns of Arrow and Parquet files are lists", hint=hint)
-    if chosen.format == "arrow":
-        need("pyarrow", extra="arrow")
     if chosen.format == "parquet":
         if outer or not isinstance(to, Path):
             text = "a Parquet file has internal compression and cannot be streamed"
             raise ConfigurationError(text, hint="use a file name that ends in .parquet")
         if chosen.compression == "bzip2":
             raise ConfigurationError("a Parquet file is not compressed with bzip2", hint="use gzip or zstd")
-        need("pyarrow", extra="parquet")
-    if chosen.compression == "zstd" and chosen.format != "parquet":
-        zstd()
+    need(*["arrow"] * chosen.typed, *["zstd"] * (chosen.compression == "zstd" and chosen.format != "parquet"))
     return chosen
 
 
@@ -224,16 +220,29 @@ def format_of_ending(suffixes: Sequence[str], formats: Sequence[str], *, what: s
     return name
 
 
-def need(module: str, *, extra: str) -> None:
-    """Check that a package of an extra is installed.
+_PACKAGES = {"arrow": ("pyarrow",), "zstd": ("backports.zstd", "compression.zstd")}
+
+
+def need(*extras: str) -> None:
+    """Check that a package of each of these extras is installed: ``arrow``, ``zstd``.
 
     Raises:
-        ConfigurationError: The package is not installed.
+        ConfigurationError: One is not installed (code ``extra-missing``).
     """
+    missing = {extra: _PACKAGES[extra][0] for extra in extras if not any(map(_is_installed, _PACKAGES[extra]))}
+    if missing:
+        from dragoman_api.installation import packages_missing
+
+        reason = f"this needs the package{'s' * (len(missing) > 1)} {' and '.join(missing.values())}"
+        raise packages_missing(reason, *(f"dragoman[{extra}]" for extra in missing))
+
+
+def _is_installed(module: str) -> bool:
     from importlib.util import find_spec
 
-    if find_spec(module) is None:
-        raise ConfigurationError(f"this needs the package {module}", hint=f"pip install 'dragoman[{extra}]'")
+    with suppress(ModuleNotFoundError):  # of the package that would hold it
+        return find_spec(module) is not None
+    return False
 
 
 def zstd() -> Any:
@@ -244,10 +253,8 @@ def zstd() -> Any:
     """
     from importlib import import_module
 
-    for name in ("backports.zstd", "compression.zstd"):
-        with suppress(ImportError):
-            return import_module(name)
-    raise ConfigurationError("zstd needs the package backports.zstd", hint="pip install 'dragoman[zstd]'")
+    need("zstd")
+    return import_module(next(filter(_is_installed, _PACKAGES["zstd"])))
 
 
 class Compressing(Protocol):

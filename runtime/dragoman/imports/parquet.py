@@ -58,8 +58,9 @@ class ParquetRows:
         try:
             import pyarrow as pa
         except ImportError:
-            hint = "pip install 'dragoman[arrow]'"
-            raise ConfigurationError("this needs the package pyarrow", hint=hint) from None
+            from dragoman_api.installation import packages_missing
+
+            raise packages_missing("this needs the package pyarrow", "dragoman[arrow]") from None
         self._path, self._error = path, pa.ArrowException
         # Without what an environment adds to the start of an interpreter; pyarrow is the one that this process found.
         words = [sys.executable, "-I", "-S", parquet_reader.__file__, str(path), str(Path(pa.__file__).parents[1])]

@@ -265,7 +265,7 @@ async def read_batches(
         ConfigurationError: There is no such column, or pyarrow is not installed.
         ExportError: A value does not fit its column's type, code ``values-misfit``, if strict.
     """
-    await run_sync(partial(need, "pyarrow", extra="arrow"))
+    await run_sync(partial(need, "arrow"))
     from dragoman.exports.arrow_parquet import TableReader
 
     read = await plan_read(calls, selection.of_server(), file_format=file_format)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman_api.installation import upgrade_command
 from dragoman_registry.client.install_decision import Inputs, InstallOutcome, decide
 from dragoman_registry.client.resolver import Resolution, SkippedRelease
 from dragoman_registry.index.catalog import Release
@@ -125,7 +126,7 @@ def test_every_outcome_but_ready_names_one_next_action():
         decision = decide(inputs)
         seen[decision.outcome] = decision.action
     assert seen.keys() == set(InstallOutcome)
-    assert seen.pop(InstallOutcome.UPDATE_HOST) == "python -m pip install --upgrade dragoman"
+    assert seen.pop(InstallOutcome.UPDATE_HOST) == upgrade_command()
     assert all(
         action.startswith("dragoman ") for outcome, action in seen.items() if outcome is not InstallOutcome.READY
     )
@@ -239,7 +240,7 @@ def test_a_quarantine_is_not_blamed_where_the_host_is_why_another_release_does_n
     decision = decide(passed_over(*([code, "quarantined"] if first else ["quarantined", code])))
     assert decision.outcome is InstallOutcome.UPDATE_HOST
     assert [f"said {word}" in decision.reason for word in (code, "quarantined")] == [True, True]
-    upgrade, show = "python -m pip install --upgrade dragoman", "dragoman plugins show demo"
+    upgrade, show = upgrade_command(), "dragoman plugins show demo"
     assert decision.action == (upgrade if code == "host-api" else show)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
+from dragoman_api.installation import upgrade_command
 from dragoman_registry.client import installed_drivers, lockfile
 from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.trees import Trees
@@ -496,7 +497,7 @@ def test_a_state_of_a_newer_version_is_refused_and_left_alone(place: Place):
     for use in (place.install, lambda: place.store.active("demo")):
         with pytest.raises(RegistryError) as caught:
             use()
-        assert (caught.value.code, caught.value.hint) == ("state-newer", "python -m pip install --upgrade dragoman")
+        assert (caught.value.code, caught.value.hint) == ("state-newer", upgrade_command())
     assert file.read_bytes() == before
 
 

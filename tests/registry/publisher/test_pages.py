@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import marketplace
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, IndexInvalidError
+from dragoman_api.installation import add_command
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.index import search_summaries
 from dragoman_registry.index.catalog import Catalog, Project, Release
@@ -377,7 +378,7 @@ def test_where_the_engine_of_the_pages_is_missing_the_extra_that_brings_it_is_na
     rendering._environment.cache_clear()
     with pytest.raises(ConfigurationError, match="Jinja2") as caught:
         dict(pages(Catalog(), lambda name: None, publishers={}))
-    assert (caught.value.code, caught.value.hint) == ("extra-missing", "pip install 'dragoman[publish]'")
+    assert (caught.value.code, caught.value.hint) == ("extra-missing", add_command("dragoman[publish]"))
 
 
 def test_a_template_that_names_what_it_is_not_given_fails_and_leaves_nothing_blank():

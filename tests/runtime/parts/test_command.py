@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dragoman.cli import export
+from dragoman_api.installation import add_command
 
 
 @pytest.mark.parametrize("words", ["--parts 2", "--parts 2 --cluster local", "--parts 1 --format csv"])
@@ -15,7 +16,7 @@ def test_without_its_wheel_the_command_says_how_to_get_it(dragoman, open_memory,
     monkeypatch.setattr(export, "PACKAGE", "dragoman_dask_that_is_missing")
     ended = dragoman("export", "memory", "books", "-o", str(tmp_path / "books"), *words.split(), code=2)
     assert "error[extra-missing]: exports in parts, into stores and on clusters need dragoman-dask" in ended.err
-    assert "pip install dragoman-dask" in ended.err
+    assert f"try: {add_command('dragoman-dask')}\n" in ended.err
     assert not (tmp_path / "books").exists()
 
 
@@ -23,6 +24,13 @@ def test_a_missing_wheel_is_told_before_the_connection_is_opened(dragoman, monke
     monkeypatch.setattr(export, "PACKAGE", "dragoman_dask_that_is_missing")
     ended = dragoman("export", "nowhere", "books", "-o", str(tmp_path / "books"), "--parts", "2", code=2)
     assert "error[extra-missing]" in ended.err
+
+
+@pytest.mark.parametrize("output", [["-o", "s3://bucket/books"], ["--output=s3a://bucket/books"]])
+def test_for_a_store_the_command_says_all_that_it_needs_at_once(dragoman, monkeypatch, output):
+    monkeypatch.setattr(export, "PACKAGE", "dragoman_dask_that_is_missing")
+    ended = dragoman("export", "nowhere", "books", "--parts", "2", *output, code=2)
+    assert f"try: {add_command('dragoman-dask[s3]')}\n" in ended.err
 
 
 def test_a_single_file_needs_no_wheel_and_is_no_url(dragoman, open_memory, monkeypatch, tmp_path):

@@ -16,6 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import dragoman_dask
 from dragoman import FileFormat
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_api.installation import add_command
 from dragoman_dask import object_store_target as store
 from dragoman_dask.exports import export_part, parts_target
 from dragoman_dask.object_stores import ObjectStore, parse_target
@@ -282,7 +283,7 @@ async def test_a_url_that_cannot_be_a_target_is_refused(open_memory, url, said):
             await dragoman_dask.export(session.rows("books"), to=url, parts=2)
     assert "secret" not in str(caught.value)
     if url.startswith("gs"):
-        assert caught.value.hint == "pip install gcsfs"
+        assert caught.value.hint == add_command("gcsfs")
 
 
 def test_a_url_that_became_a_path_is_told(tmp_path):

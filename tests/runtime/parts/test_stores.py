@@ -12,6 +12,7 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from dragoman.extending import is_url
 from dragoman_api.errors import ConfigurationError, ExportError
+from dragoman_api.installation import add_command
 from dragoman_dask import object_stores as stores
 from dragoman_dask.exports import local_file
 from dragoman_dask.object_stores import PIECE, ObjectStore, parse_target
@@ -163,8 +164,8 @@ def test_an_empty_file_is_a_file_also_for_a_store_that_replaces_files(old):
 
 
 def test_the_error_for_a_missing_backend_names_what_to_install():
-    assert stores._missing("s3", "s3fs").hint == "pip install 'dragoman-dask[s3]'"
-    assert stores._missing("gs", "gcsfs").hint == "pip install gcsfs"
+    assert stores._missing("s3", "s3fs").hint == add_command("dragoman-dask[s3]")
+    assert stores._missing("gs", "gcsfs").hint == add_command("gcsfs")
 
 
 def test_a_path_that_was_a_url_is_refused(tmp_path):

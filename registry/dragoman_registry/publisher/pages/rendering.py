@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api.errors import ConfigurationError
 from dragoman_registry.index.release_documents import MAX_TEXT, is_renderable
 
 if TYPE_CHECKING:
@@ -60,7 +59,9 @@ def _environment() -> Environment:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ModuleNotFoundError as error:
         text = "the pages of a registry need the package Jinja2, which is not installed"
-        raise ConfigurationError(text, hint="pip install 'dragoman[publish]'", code="extra-missing") from error
+        from dragoman_api.installation import packages_missing
+
+        raise packages_missing(text, "dragoman[publish]") from error
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,

@@ -1,0 +1,175 @@
+"""How this dragoman was installed, and the commands that add packages to it, upgrade it and remove it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import sysconfig
+import tomllib
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import ConfigurationError
+from .wording import shell_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+HOST = "dragoman"
+"""The distribution whose environment is meant."""
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[([^]]*)])?")
+
+
+class Installer(StrEnum):
+    """The program that manages the environment of this process."""
+
+    PIP = "pip"
+    PIPX = "pipx"
+    UV_PIP = "uv pip"  # an environment without pip
+    UV_TOOL = "uv tool"
+    UVX = "uvx"  # an environment in uv's cache, for one run
+    SYSTEM = "system"  # a package manager of the system, whose Python refuses pip (PEP 668)
+
+
+def installer() -> Installer:
+    """Return the program that manages the environment of this process."""
+    prefix = Path(sys.prefix)
+    if (prefix / "uv-receipt.toml").is_file():
+        return Installer.UV_TOOL
+    if (prefix / "pipx_metadata.json").is_file():
+        return Installer.PIPX
+    if "archive-v0" in prefix.parts:
+        return Installer.UVX
+    if sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file():
+        return Installer.SYSTEM
+    return Installer.PIP if any(Path(folder, "pip").is_dir() for folder in sys.path) else Installer.UV_PIP
+
+
+def packages_missing(reason: str, *requirements: str) -> ConfigurationError:
+    """Return the error for missing packages (code ``extra-missing``), whose hint installs all of them."""
+    return ConfigurationError(reason, hint=add_command(*requirements), code="extra-missing")
+
+
+def add_command(*requirements: str) -> str:
+    """Return the command that adds packages to this environment, and keeps what was added before.
+
+    Args:
+        requirements: Names, with extras if any: ``dragoman[arrow]``, ``keyring``.
+    """
+    extras = _extras_by_name(requirements)
+    ours = HOST in extras
+    host_extras = extras.pop(HOST, set())
+    host, others = _bracketed(HOST, host_extras), [_bracketed(name, extras[name]) for name in sorted(extras)]
+    match installer():
+        case Installer.UV_TOOL:
+            words = ["uv", "tool", "install", *_receipt_words({HOST: host_extras, **extras})]
+        case Installer.PIPX:
+            host = _bracketed(HOST, host_extras | _extras_by_name([_pipx_spec()]).get(HOST, set()))
+            words = ["pipx", "inject", HOST, *([host] if ours else []), *others]
+        case Installer.UVX:
+            words = ["uvx", "--from", host, *_each("--with", others), HOST]
+        case Installer.SYSTEM if _prefers_uv():
+            words = ["uv", "tool", "install", host, *_each("--with", others)]
+        case Installer.SYSTEM:
+            words = ["pipx", "install", host, *_each("--preinstall", others)]
+        case _:
+            words = [*_pip("install"), *([host] if ours else []), *others]
+    return shell_line(words)
+
+
+def upgrade_command() -> str:
+    """Return the command that brings a newer dragoman."""
+    match installer():
+        case Installer.UV_TOOL:
+            return f"uv tool upgrade {HOST}"
+        case Installer.PIPX:
+            return f"pipx upgrade {HOST}"
+        case Installer.UVX:
+            return f"uvx {HOST}@latest"
+        case Installer.SYSTEM:
+            return f"{'uv tool' if _prefers_uv() else 'pipx'} install {HOST}"
+        case _:
+            return shell_line([*_pip("install"), "--upgrade", HOST])
+
+
+def removal_command() -> str:
+    """Return the command that removes dragoman, and the distributions beside it, from this environment."""
+    from importlib.metadata import distributions
+
+    match installer():
+        case Installer.UV_TOOL:
+            return f"uv tool uninstall {HOST}"
+        case Installer.PIPX:
+            return f"pipx uninstall {HOST}"
+        case Installer.UVX:
+            return f"uv cache clean {HOST}"
+        case manager:
+            names = {distribution.metadata["Name"].replace("_", "-") for distribution in distributions()}
+            ours = sorted(name for name in names if name == HOST or name.startswith(f"{HOST}-"))
+            break_in = ["--break-system-packages"] if manager == Installer.SYSTEM else []
+            return shell_line([*_pip("uninstall"), *break_in, *ours])
+
+
+def _pip(verb: str) -> list[str]:
+    if installer() == Installer.UV_PIP:
+        return ["uv", "pip", verb, "--python", sys.executable]
+    first = shutil.which("python")
+    is_ours = first is not None and Path(first).parent == Path(sys.executable).parent
+    return ["python" if is_ours else sys.executable, "-m", "pip", verb]
+
+
+def _prefers_uv() -> bool:
+    return shutil.which("uv") is not None and shutil.which("pipx") is None
+
+
+def _each(option: str, values: Iterable[str]) -> Iterator[str]:
+    for value in values:
+        yield from (option, value)
+
+
+def _bracketed(name: str, extras: set[str]) -> str:
+    return f"{name}[{','.join(sorted(extras))}]" if extras else name
+
+
+def _extras_by_name(requirements: Iterable[str]) -> dict[str, set[str]]:
+    extras: dict[str, set[str]] = {}
+    for match in filter(None, map(_REQUIREMENT.match, requirements)):
+        extras.setdefault(match[1], set()).update(filter(None, (match[2] or "").replace(" ", "").split(",")))
+    return extras
+
+
+def _pipx_spec() -> str:
+    """Return what pipx was asked to install; empty if its record cannot be read."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        record = json.loads(Path(sys.prefix, "pipx_metadata.json").read_text(encoding="utf-8"))
+        return str(record["main_package"]["package_or_url"])
+    return ""
+
+
+def _receipt_words(extras: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the arguments of `uv tool install`, which drops whatever it is not given again: the host comes first."""
+    tool: dict[str, Any] = {}
+    with suppress(OSError, ValueError, KeyError):
+        tool = tomllib.loads(Path(sys.prefix, "uv-receipt.toml").read_text(encoding="utf-8"))["tool"]
+    entries = {name: {"name": name} for name in extras}
+    entries |= {str(entry.get("name", "")): entry for entry in tool.get("requirements", ())}
+    for name, entry in entries.items():
+        yield from _receipt_entry(entry, extras.get(name, set()) | {*entry.get("extras", ())})
+    yield from _each("--find-links", map(str, tool.get("options", {}).get("find-links", ())))
+
+
+def _receipt_entry(entry: Mapping[str, Any], extras: set[str]) -> Iterator[str]:
+    name = str(entry["name"])
+    if folder := entry.get("editable"):
+        yield from ("--editable" if name == HOST else "--with-editable", _bracketed(folder, extras))
+        return
+    if name != HOST:
+        yield "--with"
+    path = entry.get("path") or entry.get("directory")
+    source = Path(path).as_uri() if path else entry.get("url")
+    yield f"{_bracketed(name, extras)} @ {source}" if source else _bracketed(name, extras) + entry.get("specifier", "")
