@@ -16,8 +16,9 @@ from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import ObjectList
 from dragoman_api.connections import Profile, Server
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.testing import DriverConformance, MemoryDriver, Target, deviates, opened, plugin
+from dragoman_api.testing import DriverConformance, Target, deviates, opened, plugin
 from dragoman_api.testing.target import hooks_of
+from memory_driver import MemoryDriver
 
 if TYPE_CHECKING:
     from pathlib import Path

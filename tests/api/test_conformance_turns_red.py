@@ -28,10 +28,11 @@ from dragoman_api.errors import (
 )
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.remedies import Remedy, RemedyKind
-from dragoman_api.testing import DriverConformance, MemoryDriver
+from dragoman_api.testing import DriverConformance
 from dragoman_api.testing.conformance.filters import TimeConformance
 from dragoman_api.testing.conformance.similar import SimilarConformance
 from dragoman_api.testing.target import hooks_of
+from memory_driver import MemoryDriver
 
 MANIFEST = {
     "hooks": sorted(hooks_of(MemoryDriver())),

@@ -9,8 +9,9 @@ from dragoman_api.cells import Json
 from dragoman_api.columns import ColumnKind
 from dragoman_api.connections import Profile
 from dragoman_api.exports import SplitRequest
-from dragoman_api.testing import DriverConformance, MemoryDriver, Target
-from dragoman_api.testing.memory_server import MemoryServer
+from dragoman_api.testing import DriverConformance, Target
+from memory_driver import MemoryDriver
+from memory_server import MemoryServer
 
 TAGS = Json('["a",1,0.1234567890123456789]')
 PROFILE = Profile(name="m", type="memory", host="127.0.0.1", port=1)

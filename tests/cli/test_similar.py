@@ -10,8 +10,8 @@ from wheelhouse import Driver, registry
 
 CODE = """
 from dragoman_api.columns import ColumnKind
-from dragoman_api.testing.memory_driver import MemoryDriver
-from dragoman_api.testing.memory_server import MemoryServer
+from .memory_driver import MemoryDriver
+from .memory_server import MemoryServer
 
 class Driver(MemoryDriver):
     def __init__(self):

@@ -16,7 +16,7 @@ from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
 from dragoman_worker.hooks_and_deadlines import HOOKS
 from wheelhouse import Driver, registry
 
-CODE = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
+CODE = "from .memory_driver import MemoryDriver as Driver\n"
 
 
 @pytest.fixture(scope="module")

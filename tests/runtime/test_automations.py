@@ -25,7 +25,7 @@ from dragoman_api.masking import Mask
 from dragoman_worker.hooks_and_deadlines import HOOKS
 from slow_cases import mostly_slow
 
-MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
+MEMORY = "from .memory_driver import MemoryDriver as Driver\n"
 KEY = RowKey(object="books", id="7")
 
 
@@ -80,7 +80,7 @@ async def test_writes_are_confirmed_with_their_exact_requests_in_sight(open_memo
 SPEAKING = """
 from msgspec.structs import replace
 from dragoman_api import hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):
@@ -234,7 +234,7 @@ async def test_an_export_beyond_its_limit_leaves_nothing_under_its_name(open_mem
 SLOW = """
 import anyio
 from dragoman_api import hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 class Driver(MemoryDriver):
     @hookimpl

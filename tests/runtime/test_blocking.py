@@ -30,7 +30,7 @@ from dragoman_worker.hooks_and_deadlines import HOOKS
 MEMORY = """
 import anyio
 from dragoman_api import ExportPart, QueryError, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):

@@ -28,9 +28,9 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
 )
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_querydsl.writing import plan as planning
 from in_process import Here
+from memory_driver import MemoryDriver
 
 PROPERTIES = {"price": {"type": "double"}, "items": {"type": "nested", "properties": {"qty": {"type": "integer"}}}}
 

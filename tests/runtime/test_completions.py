@@ -9,12 +9,12 @@ from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.errors import ConfigurationError, DriverFaultError, SandboxError, UnsupportedOperationError
 from dragoman_worker.hooks_and_deadlines import HOOKS
 
-MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
+MEMORY = "from .memory_driver import MemoryDriver as Driver\n"
 
 ODD = """
 from dragoman_api import hookimpl
 from dragoman_api.console import Completion, Suggestion, SuggestionKind
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 def at(start, end, text="x", **more):
     return Suggestion(text=text, kind=SuggestionKind.FIELD, start=start, end=end, **more)
@@ -61,7 +61,7 @@ async def test_a_place_outside_of_the_text_is_refused(open_driver):
 
 
 async def test_a_driver_without_completion_says_so(open_driver):
-    code = "from dragoman_api.testing.memory_driver import MemoryDriver\n\n\nclass Driver(MemoryDriver):\n"
+    code = "from .memory_driver import MemoryDriver\n\n\nclass Driver(MemoryDriver):\n"
     code += "    complete_console = None\n"
     hooks = [hook for hook in HOOKS if hook != "complete_console"]
     async with open_driver(code, hooks) as runtime, runtime.open("memory") as session:

@@ -25,7 +25,7 @@ from dragoman_worker.hooks_and_deadlines import HOOKS
 if TYPE_CHECKING:
     from pathlib import Path
 
-CODE = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
+CODE = "from .memory_driver import MemoryDriver as Driver\n"
 KEY = RowKey(object="books", id="7")
 
 
@@ -98,7 +98,7 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
 FIRST = """
 from dragoman_api import Server
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 class Driver(MemoryDriver):
     @hookimpl

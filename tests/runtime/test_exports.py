@@ -26,9 +26,9 @@ from dragoman.exports.target_files import unwritable
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_api.installation import add_command
-from dragoman_api.testing.memory_driver import MemoryDriver
-from dragoman_api.testing.memory_server import BOOKS, MemoryServer
 from exporting import Line, breaks_before
+from memory_driver import MemoryDriver
+from memory_server import BOOKS, MemoryServer
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from dragoman.exports.arrow_parquet import ArrowStream, TableReader
 from dragoman_api import ExportPart, hookimpl
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
-from dragoman_api.testing.memory_driver import MemoryDriver
-from dragoman_api.testing.memory_server import BOOKS
 from exporting import Line, breaks_before
+from memory_driver import MemoryDriver
+from memory_server import BOOKS
 
 N, T, D = ColumnKind.INTEGER, ColumnKind.TEXT, ColumnKind.TIMESTAMP
 

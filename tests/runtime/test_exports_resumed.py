@@ -26,9 +26,9 @@ from dragoman_api import hookimpl
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
 from dragoman_api.kit import cursors
-from dragoman_api.testing.memory_driver import MemoryDriver
-from dragoman_api.testing.memory_server import MemoryServer
 from exporting import Line, breaks_before
+from memory_driver import MemoryDriver
+from memory_server import MemoryServer
 
 UNPACK = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".zst": zstd.decompress}
 

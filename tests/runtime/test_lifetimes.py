@@ -267,7 +267,7 @@ async def test_a_write_that_is_under_way_when_its_connection_closes_is_in_doubt(
     code = """
     import anyio
     from dragoman_api import hookimpl
-    from dragoman_api.testing.memory_driver import MemoryDriver
+    from .memory_driver import MemoryDriver
 
 
     class Driver(MemoryDriver):

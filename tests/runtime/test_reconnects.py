@@ -33,7 +33,7 @@ import aiohttp
 from dragoman_api import Answer, hookimpl
 from dragoman_api.console import AnswerKind
 from dragoman_api.http import Http
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 CONNECTS = []
 
@@ -95,7 +95,7 @@ SAYS_ITS_PROCESS = """
 import os
 from dragoman_api import hookimpl
 from dragoman_api.connections import Server
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 class Driver(MemoryDriver):
     @hookimpl

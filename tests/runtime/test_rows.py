@@ -20,9 +20,9 @@ from dragoman_api.exports import ExportRequest, SplitRequest
 from dragoman_api.filters import FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest, PreviewRequest, RowKey, SimilarRequest
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
-from dragoman_api.testing.memory_server import MemoryServer
 from in_process import Here
+from memory_driver import MemoryDriver
+from memory_server import MemoryServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -24,7 +24,7 @@ FORM = [
 ]
 PICKY = """
 from dragoman_api import AuthenticationError, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):

@@ -26,9 +26,9 @@ from dragoman.sessions.selection_codec import (
 )
 from dragoman.sessions.selections import RowSelection
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.testing.memory_driver import MemoryDriver
 from drawn_selections import FIELDS, FULL, NASTY, SCALARS, SELECTIONS, TEXTS, VALUES
 from in_process import Here
+from memory_driver import MemoryDriver
 
 
 def test_every_field_of_a_selection_is_drawn_and_one_has_them_all():

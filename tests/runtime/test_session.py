@@ -26,7 +26,7 @@ from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = """
 from dragoman_api import ExportPart, Health, QueryError, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):
@@ -63,7 +63,7 @@ def last(runtime, name):
 
 EXCLUDES = """
 from dragoman_api import QueryError, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 from msgspec.structs import replace
 
 
@@ -310,7 +310,7 @@ async def test_a_missing_hook_is_said(make_runtime):
 CHANGING = """
 from dragoman_api import hookimpl
 from dragoman_api.errors import ObjectChangedError
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):

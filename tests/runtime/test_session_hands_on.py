@@ -19,7 +19,7 @@ from dragoman_api import (
     Answer, AuthenticationError, Column, ExportPart, Health, Outcome, Page, Plan, PlannedRequest, hookimpl
 )
 from dragoman_api.console import AnswerKind
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):
@@ -64,7 +64,7 @@ class Driver(MemoryDriver):
 
 RESIDUAL = """
 from dragoman_api import Column, CompiledFilter, ExportPart, Page, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):

@@ -39,9 +39,9 @@ from dragoman_api.filters import CompiledFilter, Explanation
 from dragoman_api.grid import RowKey
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.summaries import SummaryRequest
-from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_worker.oversized_results import MAX_ANSWERS
 from in_process import Here
+from memory_driver import MemoryDriver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,9 +14,9 @@ from dragoman_api.errors import ConfigurationError, DriverFaultError, FilterNotS
 from dragoman_api.events import PageFetched
 from dragoman_api.grid import DISTANCE, MAX_SIMILAR, Page, SimilarRequest
 from dragoman_api.kit.similar_rows import nearest, vector_column
-from dragoman_api.testing import MemoryDriver
-from dragoman_api.testing.memory_server import MemoryServer
 from in_process import Here
+from memory_driver import MemoryDriver
+from memory_server import MemoryServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

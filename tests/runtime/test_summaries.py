@@ -13,14 +13,14 @@ from dragoman_api.errors import ConfigurationError, DriverFaultError, Refused, S
 from dragoman_api.summaries import SUMMARY_TEXT, Bucket, Figure, ValueCount
 from dragoman_worker.hooks_and_deadlines import HOOKS
 
-MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
+MEMORY = "from .memory_driver import MemoryDriver as Driver\n"
 
 ODD = """
 from decimal import Decimal
 
 from dragoman_api import Column, Json, Note, hookimpl
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 RESULTS = {
     "wide": dict(

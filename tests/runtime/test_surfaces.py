@@ -23,7 +23,7 @@ from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
 from dragoman_api.errors import UnsupportedOperationError
 from dragoman_worker.hooks_and_deadlines import HOOKS
 
-MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
+MEMORY = "from .memory_driver import MemoryDriver as Driver\n"
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 SCHEMA = Draft202012Validator(json.loads((REFERENCE / "events.schema.json").read_text()))
 KEY = RowKey(object="books", id="7")

@@ -19,12 +19,12 @@ from dragoman_api.columns import Column, ColumnKind, Description, Note
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, Refused, UnsupportedOperationError
 from dragoman_api.exports import ExportSplit
 from dragoman_api.installation import add_command
-from dragoman_api.testing.memory_driver import MemoryDriver
-from dragoman_api.testing.memory_server import BOOKS
 from dragoman_worker.hooks_and_deadlines import HOOKS
 from in_process import Here
+from memory_driver import MemoryDriver
+from memory_server import BOOKS
 
-MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver"
+MEMORY = "from .memory_driver import MemoryDriver as Driver"
 
 
 class Odd(MemoryDriver):

@@ -25,11 +25,11 @@ from dragoman_api.grid import RowKey
 from dragoman_api.installation import add_command
 from dragoman_worker.hooks_and_deadlines import HOOKS
 
-MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
+MEMORY = "from .memory_driver import MemoryDriver as Driver\n"
 FAILING = """
 from dragoman_api import hookimpl
 from dragoman_api.errors import AccessDeniedError
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 class Driver(MemoryDriver):
     @hookimpl

@@ -29,7 +29,7 @@ from dragoman_api import Answer, errors, hookimpl
 from dragoman_api.console import AnswerKind
 from dragoman_api.grid import Page
 from dragoman_api.columns import Column
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):

@@ -12,7 +12,7 @@ from dragoman.exports.formats import FileFormat, TableColumns, choose, choose_co
 from dragoman.sessions.whole_reads import as_lists
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest
-from dragoman_api.testing.memory_driver import MemoryDriver
+from memory_driver import MemoryDriver
 
 SOURCE = ExportSource(connection="shop", object="books", server="Memory 1.0", plugin="memory", version="1.0.0")
 

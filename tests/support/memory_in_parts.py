@@ -10,7 +10,7 @@ import os
 import anyio
 
 from dragoman_api import QueryError, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):

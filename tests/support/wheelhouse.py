@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dragoman_registry.trust.trust import Publisher, SignedFile
 
 ROOT = Path(__file__).parents[2]
+SUPPORT = Path(__file__).parent
 NOW = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)  # signatures made then still hold
 
 CODE = """\
@@ -200,6 +201,7 @@ class Driver(Wheel):
             files={
                 f"{package}/__init__.py": b"",
                 f"{package}/driver.py": code.replace("{version}", version).encode(),
+                **(memory_modules(package) if ".memory_driver import" in code else {}),
                 **(files or {}),
             },
             requires=["dragoman-api~=1.0"],
@@ -209,6 +211,16 @@ class Driver(Wheel):
 
     def members(self) -> dict[str, bytes]:
         return {self.manifest_path: json.dumps(self.manifest, indent=1).encode(), **super().members()}
+
+
+def memory_modules(package: str) -> dict[str, bytes]:
+    """Return the modules of `MemoryDriver` as members of a driver's wheel."""
+    return {
+        f"{package}/{name}.py": SUPPORT.joinpath(f"{name}.py")
+        .read_bytes()
+        .replace(b"\nfrom memory_", b"\nfrom .memory_")
+        for name in ("memory_driver", "memory_server")
+    }
 
 
 def library(

@@ -27,7 +27,7 @@ from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
 from dragoman_api.kit import cursors
 from dragoman_api.kit.derived_hooks import CountFromExport, CountFromPages, ExportFromPages, PageFromExport
 from dragoman_api.kit.page_columns import sortable
-from dragoman_api.testing.memory_server import MemoryServer
+from memory_server import MemoryServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -34,7 +34,7 @@ from dragoman_api.kit import derived_hooks, line_parts
 from dragoman_api.kit.derived_hooks import WALK, count_from_pages, export_from_pages, page_from_export
 from dragoman_api.kit.line_parts import split_lines
 from dragoman_api.testing import DriverConformance, Target
-from dragoman_api.testing.memory_server import MemoryServer
+from memory_server import MemoryServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -28,7 +28,7 @@ from slow_cases import mostly_slow
 NO_SNAPSHOT = """
 from dragoman_api import Note, hookimpl
 from dragoman_api.exports import NO_SNAPSHOT
-from dragoman_api.testing.memory_driver import MemoryDriver
+from .memory_driver import MemoryDriver
 from msgspec.structs import replace
 
 

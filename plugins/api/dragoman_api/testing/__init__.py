@@ -1,4 +1,4 @@
-"""The conformance kit: the conformance tests, a driver that passes them, and a proxy that loses answers."""
+"""The conformance kit: the conformance tests, and a proxy that loses answers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .conformance.suite import DriverConformance, deviates
-    from .memory_driver import MemoryDriver
-    from .memory_server import MemoryServer
     from .proxy import Proxy, RecordedRequest
     from .target import Target, opened
 
 _HOME = {
     "DriverConformance": "conformance.suite",
-    "MemoryDriver": "memory_driver",
-    "MemoryServer": "memory_server",
     "Proxy": "proxy",
     "RecordedRequest": "proxy",
     "Target": "target",
@@ -25,8 +21,6 @@ _HOME = {
 
 __all__ = [
     "DriverConformance",
-    "MemoryDriver",
-    "MemoryServer",
     "Proxy",
     "RecordedRequest",
     "Target",

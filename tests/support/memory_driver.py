@@ -44,8 +44,7 @@ from dragoman_api.kit.row_changes import NotSentError
 from dragoman_api.kit.summaries import summarize_cells
 from dragoman_api.kit.writing import writable
 from dragoman_api.wording import as_typed
-
-from .memory_server import OPERATORS, WHOLE, MemoryServer, cell, column_of, ordered, satisfies, typed
+from memory_server import OPERATORS, WHOLE, MemoryServer, cell, column_of, ordered, satisfies, typed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
