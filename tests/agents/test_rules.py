@@ -113,6 +113,16 @@ async def test_hidden_columns_and_objects_do_not_exist_and_masked_values_are_not
         assert elsewhere["total"] == ROWS
 
 
+async def test_a_cell_counts_as_a_row_of_the_hour(agents):
+    async with agents("rows_an_hour = 3") as agent:
+        page = await agent.call("read_rows", object="books", limit=1)
+        cell = {"row": page["first_key"], "column": "title"}
+        assert [(await agent.call("read_cell", **cell, start=start))["text"] for start in (0, 1)]
+        agent.requests.clear()
+        assert (await agent.call("read_cell", failing=True, **cell))["code"] == "limit-exceeded"
+        assert not agent.requests
+
+
 async def test_an_hour_has_so_many_rows_and_bytes(agents):
     async with agents("rows_an_hour = 10\nbytes_an_hour = 100_000") as agent:
         first = await agent.call("read_rows", object="books", limit=8, columns=["title"])

@@ -430,8 +430,10 @@ def _decoded(arguments: Mapping[str, Any], kind: type[msgspec.Struct]) -> msgspe
 
 
 def _rows_in(answer: msgspec.Struct) -> int:
-    """Return how many rows an answer gives away, also into a file."""
+    """Return how many rows an answer gives away, also into a file; a part of a cell counts as one."""
     match answer:
+        case messages.CellText():
+            return 1
         case messages.RowPage():
             return len(answer.rows)
         case messages.ConsoleReplies():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import unicodedata
 from collections import deque
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -37,12 +38,19 @@ _CONTAINERS = (ColumnKind.JSON, ColumnKind.OTHER)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern, in which only ``*`` and ``?`` stand for other characters.
+    r"""Return whether a name matches a pattern, in which only ``*`` and ``?`` stand for other characters.
 
-    >>> matches("orders-1", "orders*"), matches("card", "[ck]ard")
-    (True, False)
+    Two ways to write one letter, such as "é" and "e" with an accent of its own, are one name.
+
+    >>> matches("orders-1", "orders*"), matches("card", "[ck]ard"), matches("cafe\u0301", "caf\xe9")
+    (True, False, True)
     """
-    return fnmatchcase(name, pattern.replace("[", "[[]"))
+    return fnmatchcase(_composed(name), _composed(pattern).replace("[", "[[]"))
+
+
+def _composed(name: str) -> str:
+    """Write each letter in the one way that Unicode prefers (form NFC)."""
+    return unicodedata.normalize("NFC", name)
 
 
 def may_contain(name: str, pattern: str) -> bool:
@@ -51,8 +59,8 @@ def may_contain(name: str, pattern: str) -> bool:
     >>> may_contain("customer", "customer.email"), may_contain("customer", "*.email"), may_contain("sku", "customer.*")
     (True, True, False)
     """
-    places = {0}
-    for letter in f"{name}.":
+    pattern, places = _composed(pattern), {0}
+    for letter in f"{_composed(name)}.":
         places = _with_stars(places, pattern)
         places = {
             place if pattern[place] == "*" else place + 1

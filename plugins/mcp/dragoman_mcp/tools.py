@@ -278,6 +278,7 @@ class Reader:
     async def read_cell(self, call: messages.ReadCell, _helper: Helper) -> messages.CellText:
         """Read the value of one cell, from a character on."""
         rules = self.rules_for(call.connection)
+        rules.rows_for(1)
         key = self._keys.get(call.connection, call.row)
         async with self._sessions.using(call.connection) as session:
             if rules.limits_columns:
