@@ -8,6 +8,7 @@ DEMO := $(VENV)/.demo
 TOOLS := $(VENV)/.installed
 WORKBENCH := $(VENV)/.workbench
 BROWSER := $(VENV)/.browser
+SITE := $(VENV)/.site
 CLIENTS := tests/agents/npm/node_modules/.package-lock.json
 BUNDLE := runtime/dragoman/bundled/pins.json
 
@@ -46,7 +47,7 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test quick slow some floors fuzz mutants check live sample page browser clients workbench servers stores ray bench release clean
+.PHONY: help setup demo test quick slow some floors fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,6 +67,10 @@ $(WORKBENCH): plugins/workbench/pyproject.toml plugins/workbench/build-requireme
 
 $(BROWSER): tests/workbench/browser/requirements.txt | $(DEMO)
 	@$(call install,tests/workbench/browser/requirements.txt)
+	@touch $@
+
+$(SITE): docs/requirements.txt tests/constraints.txt
+	@$(call set_up,docs/requirements.txt,ten seconds)
 	@touch $@
 
 $(BUNDLE): plugins/bundle.py $(shell find $(DRIVERS) $(LIBRARIES) -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
@@ -161,6 +166,9 @@ stores: $(TOOLS) $(BUNDLE) ## exports from real engines to a real S3 server
 ray: $(TOOLS) $(BUNDLE) ## the page on Ray, with Ray itself
 	@$(call install,tests/ray_data/requirements.txt)
 	@$(call tests,-m slow tests/ray_data)
+
+docs: $(SITE) ## the documentation as a website in build/docs/site, without network; SERVE=1 serves it and follows changes
+	@$(BIN)/python docs/website.py $(if $(SERVE),--serve)
 
 bench: $(TOOLS) $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -267,12 +267,12 @@ def lines() -> Iterator[str]:
         if "op" not in kind["properties"]:
             continue
         rows = [
-            (code(name), "needed" if name in kind["required"] else "", about.get("description", ""))
+            (code(name), "yes" if name in kind["required"] else "no", about.get("description", ""))
             for name, about in sorted(kind["properties"].items(), key=lambda item: item[0] not in kind["required"])
             if name != "op"
         ]
         [op] = kind["properties"]["op"]["enum"]
-        yield from ("", f"### {op}", "", kind["description"], "", *table(("member", "", ""), rows))
+        yield from ("", f"### {op}", "", kind["description"], "", *table(("member", "needed", "meaning"), rows))
     text = msgspec.json.format(msgspec.json.encode(schema), indent=1).decode()
     yield from ("", "### JSON Schema", "", "Of one line.", "", "```json", *text.splitlines(), "```")
 
@@ -285,13 +285,13 @@ def settings() -> Iterator[str]:
         known = attributes(texts)
         return ((code(name), code(note), code(default), known.get(name, "")) for name, note, default in fields(kind))
 
-    yield from table(("key", "type", "default", ""), rows(Settings, Settings))
+    yield from table(("key", "type", "default", "meaning"), rows(Settings, Settings))
     yield from ("", "`[guards]`, and the same for one connection below `[guards.connections.NAME]`:", "")
-    yield from table(("key", "type", "default", ""), (row for row in rows(Guards, Guard) if row[3]))
+    yield from table(("key", "type", "default", "meaning"), (row for row in rows(Guards, Guard) if row[3]))
     yield from ("", "`[guards.limits]`, and `[guards.connections.NAME.limits]`:", "", *summary(Limit))
-    yield from ("", *table(("key", "type", "default", ""), rows(Limit, Limit)))
+    yield from ("", *table(("key", "type", "default", "meaning"), rows(Limit, Limit)))
     yield from ("", "`[connections.NAME.agents]`:", "", *summary(AgentRules))
-    yield from ("", *table(("key", "type", "default", ""), rows(AgentRules, AgentRules)))
+    yield from ("", *table(("key", "type", "default", "meaning"), rows(AgentRules, AgentRules)))
 
 
 def commands() -> Iterator[str]:
@@ -312,11 +312,13 @@ def commands() -> Iterator[str]:
         yield from ("", f"### {path}", "", f"`{path} {usage}`", "", *inspect.cleandoc(command.help or "").splitlines())
         records = [item.get_help_record(context) for item in command.params if isinstance(item, click.Option)]
         if rows := [(code(record[0]), record[1]) for record in records if record]:
-            yield from ("", *table(("option", ""), rows))
+            yield from ("", *table(("option", "meaning"), rows))
 
     context = click.Context(cli, info_name="dragoman")
     shared = [item.get_help_record(context) for item in cli.params if isinstance(item, click.Option)]
-    yield from table(("option of every command", ""), ((code(record[0]), record[1]) for record in shared if record))
+    yield from table(
+        ("option of every command", "meaning"), ((code(record[0]), record[1]) for record in shared if record)
+    )
     yield from walk(cli, "dragoman")
 
 
@@ -397,7 +399,7 @@ def rules() -> Iterator[str]:
             name: f"{text} ([deviation](deviations.md))" if name in apart else text for name, text in texts.items()
         }
         rows = ((name, text, ", ".join(map(linked, held.get(name, ())))) for name, text in marked.items())
-        yield from table(("", "rule", "held by"), rows)
+        yield from table(("number", "rule", "held by"), rows)
 
 
 def deviating() -> set[str]:

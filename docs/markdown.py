@@ -152,7 +152,7 @@ def describe_class(name: str, kind: type, *, depth: int = 3, methods: bool = Tru
         yield from ("", *table(("name", "value"), ((code(item.name), code(item.value)) for item in kind)))
     elif rows:
         by_name = all(each.kind is each.KEYWORD_ONLY for each in inspect.signature(kind).parameters.values())
-        yield from ("", *table(("keyword" if by_name else "field", "type", "default", ""), rows))
+        yield from ("", *table(("keyword" if by_name else "field", "type", "default", "meaning"), rows))
     for method, value in vars(kind).items():
         function = value.fget if isinstance(value, property) else value
         if method.startswith("_") or not inspect.isfunction(function) or not methods:

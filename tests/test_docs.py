@@ -100,6 +100,55 @@ def test_every_page_can_be_reached_from_the_first_one():
     assert {page for page in PAGES if page.is_relative_to(DOCS)} <= reached
 
 
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory):
+    """The pages and the configuration from which the site is built."""
+    folder = tmp_path_factory.mktemp("site")
+    website().stage(folder)
+    return folder
+
+
+def website():
+    spec = importlib.util.spec_from_file_location("website", DOCS / "website.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_site_has_every_page_and_its_links_lead_to_files_of_the_site(staged):
+    pages = staged / "pages"
+    assert {page.relative_to(DOCS) for page in DOCS.rglob("*.md")} <= {
+        page.relative_to(pages) for page in pages.rglob("*.md")
+    }
+    assert (pages / "tutorial/tables.md").read_text(encoding="utf-8").count("```python") > 3
+    targets = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in pages.rglob("*.md")
+        for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+        if "://" not in target and not target.startswith("#")
+    }
+    assert len([path for path in targets if path.name.endswith(".py.txt")]) > 100
+    assert [path for path in targets if not path.is_file() or not path.is_relative_to(pages)] == []
+
+
+def test_the_navigation_of_the_site_has_every_page_but_those_that_only_others_need(staged):
+    listed = set(re.findall(r'"([^"]+\.md)"', (staged / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]))
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert pages - listed == {"adr/dependencies.md"}
+    assert [name for name in listed if not (staged / "pages" / name).is_file()] == []
+
+
+def test_a_link_to_a_file_that_is_not_there_fails_the_build_of_the_site(tmp_path, monkeypatch):
+    site = website()
+    monkeypatch.setattr(site, "DOCS", tmp_path)
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    monkeypatch.setattr(site, "TABS", {})
+    monkeypatch.setattr(site, "PROJECT", ())
+    (tmp_path / "index.md").write_text("![a picture](images/gone.png)", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match="gone"):
+        site.copy(tmp_path / "pages")
+
+
 @cache
 def tracked() -> frozenset[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
