@@ -479,7 +479,7 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman/exports/arrow_parquet.py": TARGET,
     "dragoman/exports/target_files.py": TARGET,
     "dragoman/imports/copies.py": STREAM,
-    "dragoman/imports/ledgers.py": TARGET,
+    "dragoman/imports/checkpoints.py": TARGET,
     "dragoman/plugins/registries.py": APPENDED,
     "dragoman/sandbox/host_imports.py": "a cache, computed anew from nothing that it holds",
     "dragoman_registry/client/installer.py": STORE,

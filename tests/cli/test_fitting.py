@@ -8,7 +8,7 @@ import os
 import pytest
 
 from dragoman.cli import output
-from dragoman.cli.expanded_rows import write_rows
+from dragoman.cli.vertical_rows import write_rows
 from dragoman_api.cells import MISSING
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.grid import Page

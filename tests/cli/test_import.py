@@ -169,7 +169,7 @@ def test_types_of_a_new_object_are_shown_and_confirmed_never_guessed_in_silence(
 def test_a_load_that_was_stopped_names_the_command_that_goes_on(shop, rows, tmp_path, monkeypatch):
     """The disk is full after the first batch; once it has room, the command that is named finishes the load."""
     from dragoman.cli.progress import StatusLine
-    from dragoman.imports.ledgers import AppendedFile
+    from dragoman.imports.checkpoints import AppendedFile
     from dragoman_api.errors import ConfigurationError
 
     file = rows(*({"title": str(at)} for at in range(25)), "bad", name="my rows.ndjson")

@@ -17,8 +17,7 @@ from backports.zstd import compress as zstd
 
 from dragoman.imports import records, sources
 from dragoman.imports.batches import Places, Rejection, merged, ranges
-from dragoman.imports.fields import SeparatedRows
-from dragoman.imports.ledgers import (
+from dragoman.imports.checkpoints import (
     AppendedFile,
     Ledger,
     LoadCheckpoint,
@@ -26,7 +25,8 @@ from dragoman.imports.ledgers import (
     read_checkpoint,
     rejected_lines,
 )
-from dragoman.imports.places import RowInserts
+from dragoman.imports.column_mapping import RowInserts
+from dragoman.imports.csv_rows import SeparatedRows
 from dragoman.imports.records import Record, read_array, read_pairs, read_values
 from dragoman.imports.row_documents import Wishes
 from dragoman.imports.sources import ImportSource, choose

@@ -19,7 +19,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from dragoman.changes.files import read_line
-from dragoman.imports.ledgers import AppendedFile, LoadCheckpoint, checkpoint_path, read_checkpoint
+from dragoman.imports.checkpoints import AppendedFile, LoadCheckpoint, checkpoint_path, read_checkpoint
 from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman.imports.sources import digest_of
 from dragoman.sessions.driver_calls import unknown
@@ -442,7 +442,7 @@ async def test_a_disk_that_is_full_after_a_write_leaves_its_rows_in_doubt_and_th
 
             outcomes = write(plan)
             patch.setattr(AppendedFile, "append", full)
-            patch.setattr("dragoman.imports.ledgers.Ledger.write", full)
+            patch.setattr("dragoman.imports.checkpoints.Ledger.write", full)
             return outcomes
 
         table.failures = [fill_disk]

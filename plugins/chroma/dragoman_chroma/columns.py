@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from dragoman_api import Column, ColumnKind, Role, Written
 from dragoman_api.columns import NULLS
 from dragoman_api.columns import Operator as Op
-from dragoman_api.kit import operands, row_tests
+from dragoman_api.kit import operands, row_evaluation
 from dragoman_api.kit.page_columns import kinds_of
-from dragoman_api.kit.row_tests import ValueKind
+from dragoman_api.kit.row_evaluation import ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -96,7 +96,7 @@ def _column(name: str, kind: ColumnKind, **options: Any) -> Column:
 
 def value_kind(column: Column) -> ValueKind | None:
     """Return how the values of a column compare; None if they do not."""
-    return None if column.name == EMBEDDING else row_tests.value_kind(column.kind)
+    return None if column.name == EMBEDDING else row_evaluation.value_kind(column.kind)
 
 
 def kept(value: object) -> float:

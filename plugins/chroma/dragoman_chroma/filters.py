@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dragoman_api import Column, FilterRequest
-    from dragoman_api.kit.row_tests import ValueKind
+    from dragoman_api.kit.row_evaluation import ValueKind
 
 _HOLDS = {"$eq": "$contains", "$ne": "$not_contains"}  # the same of an array's elements
 _HINT = "a page can evaluate many conditions that Chroma lacks over a bounded number of rows, if you allow it"

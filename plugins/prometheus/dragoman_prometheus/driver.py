@@ -49,7 +49,7 @@ from dragoman_api.kit.line_parts import RowLines, export_parts
 from dragoman_api.kit.object_lists import choose as choose_objects
 from dragoman_api.kit.page_columns import check_bounds, choose, sortable
 from dragoman_api.kit.rest import RestClient, health
-from dragoman_api.kit.row_tests import ordered
+from dragoman_api.kit.row_evaluation import ordered
 from dragoman_api.kit.summaries import summarize_cells
 from dragoman_api.kit.views import ReadOnce
 

@@ -28,7 +28,7 @@ from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.filter_rows import NEGATED, compile_rows, holds, spelled
 from dragoman_api.kit.operands import bounds, conditions, floating, instant, several, single, text
 from dragoman_api.kit.page_columns import UNKNOWN, columns_cut
-from dragoman_api.kit.row_tests import ValueKind, row_test
+from dragoman_api.kit.row_evaluation import ValueKind, row_test
 from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
 

@@ -16,10 +16,10 @@ from dragoman_api.json_text import indented
 from . import output
 from .command_files import command_file
 from .errors import FAILED
-from .expanded_rows import write_rows
 from .opening import opens
 from .options import CONNECTION, Command
 from .read_options import AS_CURL, formatted, viewed, write_curl
+from .vertical_rows import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,6 @@ from dragoman_api.grid import RowKey
 from dragoman_api.wording import shell_line
 
 from . import output
-from .expanded_rows import write_rows
 from .opening import opens
 from .options import CONNECTION, OBJECT, Command, completed
 from .queries import SAVE_AS, queried, with_defaults
@@ -33,6 +32,7 @@ from .read_options import (
     viewed,
     write_curl,
 )
+from .vertical_rows import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

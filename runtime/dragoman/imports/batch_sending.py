@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Note
 
     from .batches import Batch
-    from .ledgers import Ledger
+    from .checkpoints import Ledger
     from .records import Record
 
 ON_CONFLICT = ("fail", "skip", "overwrite")

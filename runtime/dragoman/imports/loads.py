@@ -21,8 +21,8 @@ from dragoman_api.kit.page_columns import columns_left_out
 
 from .batch_sending import ON_CONFLICT, Writer
 from .batches import BatchReader, no_counts
+from .checkpoints import Ledger, checkpoint_path, rejected_path
 from .copies import check_copy, stream_rows
-from .ledgers import Ledger, checkpoint_path, rejected_path
 from .proposals import TypeProposal, propose
 from .readers import FileRows
 from .row_documents import DocumentInserts, Wishes, check_id
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Description
 
     from .batches import Batch, Maker
-    from .fields import FieldInserts
-    from .places import RowInserts
+    from .column_mapping import RowInserts
+    from .csv_rows import FieldInserts
 
 AT_ONCE = 4
 """The number of batches that are written at the same time."""
@@ -314,7 +314,7 @@ class Load:
         if file_rows.names:
             maker: Maker = self._fields(self._wishes, description)
         elif chosen in ("bulk", "rows"):
-            from .places import RowInserts
+            from .column_mapping import RowInserts
 
             maker = self._rows = RowInserts(
                 self._wishes, description, tenants="tenants" in self._session.capabilities,
@@ -334,7 +334,7 @@ class Load:
             self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)
 
     def _fields(self, wishes: Wishes, description: Description) -> FieldInserts:
-        from .fields import FieldInserts
+        from .csv_rows import FieldInserts
 
         names, likely = self._file_rows.names, self._file_rows.likely
         try:

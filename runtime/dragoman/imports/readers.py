@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from .fields import FieldForm
+    from .csv_rows import FieldForm
     from .parquet import FileType
     from .records import Record
 
@@ -112,7 +112,7 @@ class FileRows:
     def _separated(
         self, source: ImportSource, delimiter: str | None, *, exact: bool, escaped: bool
     ) -> Iterator[Record]:
-        from .fields import FieldForm, SeparatedRows
+        from .csv_rows import FieldForm, SeparatedRows
 
         self.spelled = FieldForm(exact=exact, escaped=escaped)
         self.delimiter = delimiter or ("\t" if self.format == "tsv" else ",")

@@ -8,7 +8,7 @@ from dragoman_api import Filter
 from dragoman_api import Operator as Op
 from dragoman_api.kit.operands import Box, Circle, Period, box, circle, conditions, period
 from dragoman_api.kit.residual import ResidualRow
-from dragoman_api.kit.row_tests import ValueKind
+from dragoman_api.kit.row_evaluation import ValueKind
 
 A, B = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 DAY = f"{A}/{B}"

@@ -23,7 +23,7 @@ from dragoman_api.kit.residual import (
     select,
     split_rows,
 )
-from dragoman_api.kit.row_tests import ValueKind as Kind
+from dragoman_api.kit.row_evaluation import ValueKind as Kind
 
 KINDS_OF_A = {"a": Kind.NUMBER}
 KINDS = {"t": Kind.TEXT, "n": Kind.NUMBER, "b": Kind.BOOLEAN, "d": Kind.TIMESTAMP}

@@ -34,7 +34,7 @@ from dragoman_api.columns import ColumnKind, Role, TimeColumn
 from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError, RowNotFoundError
 from dragoman_api.filters import TimeRange
 from dragoman_api.json_text import encode
-from dragoman_api.kit.row_tests import TextOrder, ValueKind, operators_of, row_test, sort_key
+from dragoman_api.kit.row_evaluation import TextOrder, ValueKind, operators_of, row_test, sort_key
 from dragoman_api.kit.scan import ScannedRow, ScannedRows, sampled_columns, scanned_column
 from dragoman_api.summaries import SummaryRequest
 from dragoman_api.testing import DriverConformance, Target

@@ -16,7 +16,7 @@ from dragoman_api.columns import Note
 from dragoman_api.filters import Explanation, Filter
 
 from .filter_rows import compile_rows, refusal, spelled
-from .row_tests import ValueKind, comparable, operators_of, ordered, row_test
+from .row_evaluation import ValueKind, comparable, operators_of, ordered, row_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

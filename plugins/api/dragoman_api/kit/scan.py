@@ -33,7 +33,7 @@ from . import cursors, similar_rows
 from .filter_rows import compile_rows, spelled, within
 from .line_parts import RowLines, export_parts
 from .page_columns import cell_of, check_bounds, choose, kinds_of, sortable
-from .row_tests import TextOrder, not_evaluated, operators_of, ordered, row_test, sort_key, value_kind
+from .row_evaluation import TextOrder, not_evaluated, operators_of, ordered, row_test, sort_key, value_kind
 from .summaries import summarize_cells
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dragoman_api.grid import CountRequest, PageRequest, SimilarRequest, Sort
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
-    from .row_tests import ValueKind
+    from .row_evaluation import ValueKind
 
     Reads = PageRequest | CountRequest | ExportRequest | SummaryRequest | SimilarRequest
 

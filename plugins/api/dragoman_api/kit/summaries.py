@@ -21,7 +21,7 @@ from dragoman_api.cells import MISSING
 from dragoman_api.columns import ColumnKind
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
 
-from .row_tests import comparable, value_kind
+from .row_evaluation import comparable, value_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

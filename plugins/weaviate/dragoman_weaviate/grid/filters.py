@@ -21,7 +21,7 @@ from dragoman_api.kit.filter_rows import NEGATED, body_of
 from dragoman_api.kit.operands import conditions, period
 from dragoman_api.kit.page_columns import UNKNOWN
 from dragoman_api.kit.residual import ResidualFilter, split_rows
-from dragoman_api.kit.row_tests import ValueKind
+from dragoman_api.kit.row_evaluation import ValueKind
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_weaviate.columns import field_types
 from dragoman_weaviate.columns.field_types import COMPARISONS, EQUALITY, LISTS, ORDERED, Family, Field

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from cancelling import cancelled
 from dragoman.changes.sets import ChangeSet
-from dragoman.imports.ledgers import unfinished
+from dragoman.imports.checkpoints import unfinished
 from dragoman.imports.loads import load
 from dragoman_api import Delete, Insert, RowKey, Update
 from dragoman_api.arrow.schema import may_be_lists

@@ -9,8 +9,8 @@ import pytest
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
 
+from dragoman.imports.column_mapping import MemberPlaces
 from dragoman.imports.loads import load
-from dragoman.imports.places import MemberPlaces
 from dragoman_api.columns import Column, Description
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.hookspecs import hookimpl

@@ -24,7 +24,7 @@ from dragoman_api.errors import (
 from dragoman_api.filters import CompiledFilter, Filter
 from dragoman_api.grid import CellRequest, CountRequest, PageRequest, PreviewRequest, Sort
 from dragoman_api.json_text import decode
-from dragoman_api.kit.row_tests import TextOrder, ValueKind, sort_key
+from dragoman_api.kit.row_evaluation import TextOrder, ValueKind, sort_key
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest
 from dragoman_api.testing.target import SAMPLE, identity
 

@@ -18,7 +18,7 @@ from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
 
-from .places import Gathered, MemberPlace, MemberPlaces, move_parts
+from .column_mapping import Gathered, MemberPlace, MemberPlaces, move_parts
 from .records import RECORD_BYTES, Record, split_lines
 from .row_documents import Members, UnplacedError, address_of, id_elsewhere, read_id
 
