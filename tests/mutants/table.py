@@ -94,6 +94,7 @@ _KIT = {
     "cursors": "test_cursors.py test_keyset_walks.py",
     "derived_hooks": "test_derived_hooks.py test_derived_keys.py test_derived_notes.py",
     "exchanges": "test_exchanges.py test_retries.py",
+    "retries": "test_retries.py test_rest.py test_exchanges.py",
     "filter_rows": "test_filter_rows.py test_residual.py test_filter_meaning.py test_filter_meaning_of_bytes.py",
     "form_blocks": "test_form_blocks.py test_sign_in.py",
     "line_parts": "test_line_parts.py",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman_api.kit.rest import jittered
+from dragoman_api.kit.retries import jittered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable

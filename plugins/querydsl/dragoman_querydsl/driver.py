@@ -44,8 +44,8 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectChangedError, ObjectNotFoundError
 from dragoman_api.exports import SnapshotHold
-from dragoman_api.kit.exchanges import Exchanges, Patience, read_together
-from dragoman_api.kit.rest import jittered
+from dragoman_api.kit.exchanges import Exchanges, read_together
+from dragoman_api.kit.retries import Patience, jittered
 from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, objects, protocol, search

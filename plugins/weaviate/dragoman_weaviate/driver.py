@@ -41,7 +41,7 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.kit.exchanges import Exchanges, read_together
-from dragoman_api.kit.rest import jittered
+from dragoman_api.kit.retries import jittered
 from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, objects, protocol

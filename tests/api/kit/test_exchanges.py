@@ -14,17 +14,8 @@ from hypothesis import strategies as st
 
 from dragoman_api import Health, HttpRequest
 from dragoman_api.errors import AuthenticationError, DragomanError, ObjectNotFoundError, QueryError
-from dragoman_api.kit.exchanges import (
-    WRITE_PAUSES,
-    Exchange,
-    Exchanges,
-    ask,
-    carry_out,
-    get,
-    post,
-    read_together,
-    send_all,
-)
+from dragoman_api.kit.exchanges import Exchange, Exchanges, ask, carry_out, get, post, read_together, send_all
+from dragoman_api.kit.retries import WRITE_PAUSES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence

@@ -108,8 +108,8 @@ async def test_a_read_is_sent_again_while_the_server_is_busy(monkeypatch, asks, 
     async def sleep(seconds):
         slept.append(seconds)
 
-    monkeypatch.setattr("dragoman_api.kit.rest.anyio.sleep", sleep)
-    monkeypatch.setattr("dragoman_api.kit.rest.jittered", lambda pause: pause)
+    monkeypatch.setattr("dragoman_api.kit.retries.anyio.sleep", sleep)
+    monkeypatch.setattr("dragoman_api.kit.retries.jittered", lambda pause: pause)
     client = RestClient()
     client.http = Busy()
     reply = await client.send(HttpRequest("POST", "/search"), read=read)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import ConnectionFailedError, HttpRequest, QueryError
-from dragoman_api.kit.exchanges import Exchanges, Patience
-from dragoman_api.kit.rest import BUDGET, PAUSES, SHORT_BUDGET, jittered
+from dragoman_api.kit.exchanges import Exchanges
+from dragoman_api.kit.retries import BUDGET, PAUSES, SHORT_BUDGET, Patience, jittered
 from dragoman_worker.hooks_and_deadlines import HOOKS
 
 if TYPE_CHECKING:

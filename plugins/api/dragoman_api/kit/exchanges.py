@@ -31,7 +31,8 @@ from dragoman_api.json_text import encode
 from dragoman_api.replies import Reply
 from dragoman_api.wording import failure
 
-from .rest import BUDGET, PAUSES, SHORT_BUDGET, health, jittered, send_patiently
+from .rest import health
+from .retries import BUDGET, PAUSES, SHORT_BUDGET, WRITE_PAUSES, jittered, send_patiently
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
@@ -47,19 +48,12 @@ R = TypeVar("R")
 Exchange = Generator[Sequence[HttpRequest], Sequence[Reply], T]
 """An operation that yields requests which may be under way together, is sent their replies, and returns a result."""
 
-WRITE_PAUSES = (*PAUSES, 5.4)
-"""Seconds before rows that a busy server turned away are sent again."""
-
 AHEAD_SECONDS = 2.0
 """Seconds for which replies to requests that were sent ahead wait for the exchange that takes them, and the maximum
 time that the exchange before it waits for them."""
 
 MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
 """Errors of code that reads an answer which is not the expected JSON."""
-
-_BUSY = (0.25, 0.5, 1, 2, 4, 8, 8, 8)  # seconds before each attempt, if the server is busy
-_AWAY = (0.2, 0.6, 1.8)  # if no answer came
-_PATIENCE = 75.0  # seconds without an answer; the host gives up soon after
 
 
 def ask(request: HttpRequest) -> Exchange[Reply]:
@@ -395,37 +389,6 @@ async def _taken(take: MemoryObjectReceiveStream[T | _Failure]) -> AsyncGenerato
         if isinstance(item, _Failure):
             raise item.error
         yield item
-
-
-class Patience(msgspec.Struct):
-    """The pauses of a read that is sent again, until another attempt is pointless.
-
-    An export reads each of its parts with one: the server may be busy or unavailable for a while, and what has been
-    read would be lost. It gives up a little before the host does.
-    """
-
-    _failures: int = 0
-    _waited: float = 0.0
-
-    def pause(self, error: DragomanError, *, away: bool) -> float | None:
-        """Return the seconds to wait after a failed attempt; None to give up.
-
-        Args:
-            error: The failure. The detail ``retry_after`` says that the server is busy, and the seconds that it asks
-                for, or 0.
-            away: The failure may pass although the server did not say that it is busy.
-        """
-        busy = "retry_after" in error.details
-        pauses = _BUSY if busy else _AWAY if away else ()
-        pause = max([float(str(error.details.get("retry_after", 0))), *pauses[self._failures : self._failures + 1]])
-        if self._failures >= len(pauses) or self._waited + pause > _PATIENCE:
-            return None
-        self._failures, self._waited = self._failures + 1, self._waited + pause
-        return pause
-
-    def renew(self) -> None:
-        """Forget the failures: an attempt succeeded."""
-        self._failures, self._waited = 0, 0.0
 
 
 def unsure(status: int, *, turned_away: bool = False) -> bool:

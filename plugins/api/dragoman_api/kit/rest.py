@@ -9,7 +9,6 @@ The mixins whose hooks send requests send them so: `RestConsole`, `WholeRows` an
 
 from __future__ import annotations
 
-import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,23 +20,16 @@ from dragoman_api.json_text import decode
 from dragoman_api.replies import seconds_asked
 from dragoman_api.wording import failure
 
+from .retries import SHORT_BUDGET, send_patiently
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Collection, Mapping
 
     from dragoman_api.changes import HttpRequest
     from dragoman_api.http import Http
     from dragoman_api.replies import Reply, Response
 
 T = TypeVar("T")
-
-PAUSES = (0.2, 0.6, 1.8)
-"""Seconds before each further attempt of a read that a busy server turned away."""
-
-BUDGET = 30.0
-"""Seconds after the beginning of an operation in which its reads are sent again, whatever the server asks for."""
-
-SHORT_BUDGET = 5.0
-"""The same for a ping, whose deadline is shorter, and for each request of a `RestClient`: a hook may send several."""
 
 
 class RestClient:
@@ -106,61 +98,6 @@ class RestClient:
     def error(self, reply: Reply) -> DragomanError:
         """Return the error that a status stands for; override it for what only this server's statuses mean."""
         return self.http.error(reply)
-
-
-async def send_patiently(
-    http: Http,
-    request: HttpRequest,
-    retry_after: Callable[[Reply], float | None],
-    *,
-    read: bool,
-    headers: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    pauses: Sequence[float] = PAUSES,
-    until: float | None = None,
-) -> Response:
-    """Send a request, and a read again after a pause while the server is busy.
-
-    Args:
-        http: The client.
-        request: The request.
-        retry_after: Returns the seconds that an answer asks to wait, 0 if it names none; None if waiting does not help.
-        read: The request changes nothing on the server; any other is sent once.
-        headers: As for `Http.request`.
-        limit: As for `Http.request`.
-        pauses: Seconds before each further attempt where the server names none.
-        until: The latest time of the event loop at which a pause may end; `BUDGET` from now by default.
-
-    Returns:
-        The last answer, whatever its status. It is a busy server's if the pauses are used up, or if the server asks for
-        more time than is left.
-
-    Raises:
-        As `Http.request`.
-    """
-    until = anyio.current_time() + BUDGET if until is None else until
-    for pause in (*pauses, None) if read else (None,):
-        reply = await http.request(
-            request.method,
-            request.path,
-            body=request.body,
-            content_type=request.content_type,
-            headers=headers,
-            read=read,
-            limit=limit,
-        )
-        if pause is None or (server_pause := retry_after(reply)) is None:
-            break
-        seconds = server_pause or jittered(pause)
-        if anyio.current_time() + seconds > until:
-            break
-        await anyio.sleep(seconds)
-    return reply
-
-
-def jittered(pause: float) -> float:
-    """Return a pause half shorter to half longer: callers that were turned away together come back one by one."""
-    return pause * (0.5 + random.random())  # noqa: S311 - jitter
 
 
 async def health(check: Awaitable[object]) -> Health:

@@ -15,8 +15,9 @@ from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError, Quer
 from dragoman_api.exports import ExportForm
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
-from dragoman_api.kit.exchanges import Exchange, Patience, ask, post
+from dragoman_api.kit.exchanges import Exchange, ask, post
 from dragoman_api.kit.line_parts import rows_that_fit
+from dragoman_api.kit.retries import Patience
 from dragoman_api.replies import PROXY_HINT
 from dragoman_querydsl import protocol
 from dragoman_querydsl.protocol import target

@@ -17,8 +17,9 @@ from dragoman_api.exports import NO_SNAPSHOT, ExportForm, ExportSplit
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.cursors import Walk
-from dragoman_api.kit.exchanges import Exchange, Patience, ask, get
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.line_parts import rows_that_fit, split_lines
+from dragoman_api.kit.retries import Patience
 from dragoman_weaviate import graphql, protocol, stored_objects
 from dragoman_weaviate.columns.field_types import Family
 from dragoman_weaviate.columns.grid_columns import View

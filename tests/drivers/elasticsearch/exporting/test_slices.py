@@ -11,7 +11,7 @@ from drivers.replies import Answers, Canned, reply
 
 from dragoman_api import ConnectionFailedError, DragomanError, ExportRequest, QueryError
 from dragoman_api.exports import ExportForm, SnapshotHold
-from dragoman_api.kit import cursors, exchanges
+from dragoman_api.kit import cursors, retries
 from dragoman_elasticsearch.connect import POINTS
 from dragoman_querydsl.exporting import shares
 from dragoman_querydsl.exporting.export import DOCUMENTS, ExportQuery, ExportReader, Slice, SlicePage
@@ -73,7 +73,7 @@ def test_an_answer_in_part_is_refused_by_the_server_and_by_us(wording: Wording) 
 def test_a_busy_server_is_given_time_and_asked_for_less(wording: Wording) -> None:
     one = slice_of()
     asked, waits = [], []
-    for _ in exchanges._BUSY:
+    for _ in retries._BUSY:
         wait, body = page(one, BUSY)
         asked.append(body["size"])
         waits.append(wait)
@@ -202,7 +202,7 @@ def test_where_documents_are_large_the_first_pages_are_small() -> None:
 
 def test_a_connection_that_fails_is_tried_again_a_few_times() -> None:
     one = slice_of()
-    for _ in exchanges._AWAY:
+    for _ in retries._AWAY:
         asking = one.page()
         next(asking)
         with pytest.raises(StopIteration) as end:
