@@ -285,7 +285,6 @@ ALONE = {
     "dragoman.cli.run": "a command, imported by its name",
     "dragoman.cli.workbench": "a command, imported by its name",
     "dragoman.imports.copies": "beside loads, which is long",
-    "dragoman.imports.creations": "beside loads, which is long",
     "dragoman_api.testing.conformance.similar": "beside grid, which is long",
     "dragoman_elasticsearch.driver": "the class that the manifest names",
     "dragoman_workbench.routes.copies": "beside imports, which is long",

@@ -168,7 +168,7 @@ _HOST = {
     "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_tables_values.py",
     "imports.batches": _LOADS,
     "imports.checkpoints": _LOADS,
-    "imports.creations": "drivers/elasticsearch/importing/test_creations.py",
+    "imports.new_objects": "drivers/elasticsearch/importing/test_creations.py runtime/test_import_proposals.py",
     "imports.row_documents": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py "
     "drivers/weaviate/importing/test_loads.py",
     "imports.loads": _LOADS,

@@ -14,7 +14,7 @@ from dragoman_api.errors import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman.imports.proposals import ColumnProposal
+    from dragoman.imports.new_objects import ColumnProposal
 
 
 def proposed(tmp_path: Path, *fields: str, **arguments: object) -> ColumnProposal:

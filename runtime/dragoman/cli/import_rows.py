@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from dragoman.imports.loads import Load, LoadReport
-    from dragoman.imports.proposals import ColumnProposal, TypeProposal
+    from dragoman.imports.new_objects import ColumnProposal, TypeProposal
     from dragoman.sessions.session import Session
 
     from .options import Options

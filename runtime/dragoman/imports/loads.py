@@ -23,7 +23,7 @@ from .batch_sending import ON_CONFLICT, Writer
 from .batches import BatchReader, no_counts
 from .checkpoints import Ledger, checkpoint_path, rejected_path
 from .copies import check_copy, stream_rows
-from .proposals import TypeProposal, propose
+from .new_objects import SAMPLES, TypeProposal, make_object, plan_object, propose, sampled
 from .readers import FileRows
 from .row_documents import DocumentInserts, Wishes, check_id
 
@@ -267,8 +267,6 @@ class Load:
 
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
-        from .creations import make_object, plan_object
-
         options = self._options
         samples: list[str] = []
         columns: list[NewColumn] = []
@@ -299,8 +297,6 @@ class Load:
 
     def _sampled(self) -> list[str]:
         """Return the first rows as JSON texts; they are read again later."""
-        from .creations import SAMPLES, sampled
-
         first = self._file_rows.look_ahead(SAMPLES)
         return sampled(first, self._wishes, rows=self.report.format in ("rows", "bulk"))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .proposals import TypeProposal, propose
+from .new_objects import TypeProposal, propose
 from .readers import FileRows
 from .row_documents import Wishes
 

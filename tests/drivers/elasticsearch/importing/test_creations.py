@@ -9,8 +9,8 @@ import pytest
 from drivers.elasticsearch.importing.test_loads import export, session, stored
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
-from dragoman.imports.creations import sampled
 from dragoman.imports.loads import Load, LoadOptions, load
+from dragoman.imports.new_objects import sampled
 from dragoman.imports.records import Record
 from dragoman.imports.row_documents import Wishes
 from dragoman_api import QueryError, hookimpl
@@ -27,7 +27,7 @@ from dragoman_querydsl.writing.plan import plan_index
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman.imports.proposals import TypeProposal
+    from dragoman.imports.new_objects import TypeProposal
 
 COLUMNS: dict[str, Any] = {"n": {"type": "long"}, "sku": {"type": "keyword"}}
 
