@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from dragoman_worker.lockdown import seccomp, syscall_numbers
+from dragoman_worker.lockdown import kernel, seccomp
 
 # The generic table is that of arm64, with the calls that its own header asks for.
 HEADERS = {
@@ -20,7 +20,7 @@ HEADERS = {
     + "#include <asm-generic/unistd.h>\n",
     "x86_64": "#define __x86_64__ 1\n#include <asm/unistd_64.h>\n",
 }
-TABLES = {"aarch64": syscall_numbers.AARCH64, "x86_64": syscall_numbers.X86_64}
+TABLES = {"aarch64": kernel.AARCH64, "x86_64": kernel.X86_64}
 
 
 def numbers(machine: str) -> dict[str, int]:

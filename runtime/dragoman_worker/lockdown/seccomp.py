@@ -14,8 +14,7 @@ import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import syscall_numbers
-from .kernel import NUMBERS, syscall
+from .kernel import AARCH64, NUMBERS, X86_64, syscall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,8 +94,8 @@ class Arch(NamedTuple):
 
 
 ARCHES = {
-    "x86_64": Arch(0xC000003E, syscall_numbers.X86_64, x32=True),
-    "aarch64": Arch(0xC00000B7, syscall_numbers.AARCH64),
+    "x86_64": Arch(0xC000003E, X86_64, x32=True),
+    "aarch64": Arch(0xC00000B7, AARCH64),
 }
 
 
