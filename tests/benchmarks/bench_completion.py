@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "querydsl", "elasticsearch", "weaviate")]
 
 from dragoman_api.console import Completion, CompletionRequest
+from dragoman_querydsl import console_text as elasticsearch
 from dragoman_querydsl.columns import mapping
-from dragoman_querydsl.console import text as elasticsearch
-from dragoman_weaviate.console import text as weaviate
+from dragoman_weaviate import console_text as weaviate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "querydsl", "el
 
 from dragoman_api.kit.console_text import rest_requests
 from dragoman_elasticsearch.connect import dialect_of
-from dragoman_querydsl.console.text import parse as querydsl
-from dragoman_weaviate.console.text import parse as weaviate
+from dragoman_querydsl.console_text import parse as querydsl
+from dragoman_weaviate.console_text import parse as weaviate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

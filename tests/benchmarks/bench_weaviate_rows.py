@@ -20,7 +20,7 @@ from dragoman_api import ExportRequest, PageRequest, Sort
 from dragoman_api.exports import ExportForm
 from dragoman_weaviate import objects
 from dragoman_weaviate.protocol import Features
-from dragoman_weaviate.exporting.export import ExportReader
+from dragoman_weaviate.export import ExportReader
 from dragoman_weaviate.grid import pages
 
 ROWS, AGAIN = 1_000, 10

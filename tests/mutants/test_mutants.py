@@ -41,7 +41,7 @@ SAMPLE = 20 if THOROUGH else 6
 FAST = (
     "dragoman_querydsl.protocol",
     "dragoman_registry.client.lockfile",
-    "dragoman_weaviate.console.text",
+    "dragoman_weaviate.console_text",
     "dragoman_weaviate.protocol",
 )
 """Modules whose tests take a second or two."""

@@ -15,8 +15,8 @@ from dragoman_api.changes import HttpRequest
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
 from dragoman_elasticsearch.connect import dialect_of
-from dragoman_querydsl.console.text import parse as querydsl
-from dragoman_weaviate.console.text import parse as weaviate
+from dragoman_querydsl.console_text import parse as querydsl
+from dragoman_weaviate.console_text import parse as weaviate
 
 elasticsearch = partial(querydsl, dialect=dialect_of())
 VALUES = {"a": "x", "quote": 'say "so"\nnow', "n": "5", "o": '{"k":"v"}'}

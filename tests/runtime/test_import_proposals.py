@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dragoman import preview_import
-from dragoman.imports import proposals
+from dragoman.imports import new_objects as proposals
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
     from .columns.field_types import Sample
     from .columns.grid_columns import View
-    from .exporting.export import ExportReader, Slice, SlicePage
+    from .export import ExportReader, Slice, SlicePage
 
 _PAGERS = 4  # search contexts that one connection keeps open
 _FREE_SECONDS = 2.0
@@ -311,19 +311,19 @@ class QueryDslDriver(ABC):
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
-        from .console.text import parse
+        from .console_text import parse
 
         return parse(text.text, self.dialect)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
-        from .console import answers
+        from . import console_answers
 
-        return await self._run(answers.execute(request))
+        return await self._run(console_answers.execute(request))
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
-        from .console.text import ask
+        from .console_text import ask
 
         place = ask(request, self.dialect.words)
         names = await self._names.get("") if place.names else None
@@ -340,11 +340,11 @@ class QueryDslDriver(ABC):
 
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
-        from .exporting.export import ExportReader
+        from .export import ExportReader
 
         notes = self._document_notes(request)
         if request.share is not None:
-            from .exporting.shares import ShareReader
+            from .export_shares import ShareReader
 
             export: ExportReader = ShareReader(request, self.dialect.points)
         else:
@@ -376,10 +376,10 @@ class QueryDslDriver(ABC):
 
     @hookimpl
     async def split_export(self, request: SplitRequest) -> ExportSplit:
-        from .exporting import shares
+        from . import export_shares
 
         query = await self._exported(request.export)
-        split = await self._run(shares.split(request, query, points=self._exchanges.dialect.snapshots))
+        split = await self._run(export_shares.split(request, query, points=self._exchanges.dialect.snapshots))
         try:
             await self._check_time_column(request.export, query)
         except DragomanError:
@@ -390,9 +390,9 @@ class QueryDslDriver(ABC):
 
     @hookimpl
     async def hold_snapshot(self, request: SnapshotHold) -> bool:
-        from .exporting import shares
+        from . import export_shares
 
-        return await self._run(shares.hold(request, self.dialect.points))
+        return await self._run(export_shares.hold(request, self.dialect.points))
 
     async def _check_time_column(self, request: ExportRequest, query: Raw) -> None:
         """Raise ObjectChangedError if the time column of a query changed since the query was made."""
@@ -422,7 +422,7 @@ class QueryDslDriver(ABC):
                 return
 
     async def _read_slice(self, export_slice: Slice) -> AsyncGenerator[SlicePage, None]:
-        from .exporting.export import LIMIT, SlicePage
+        from .export import LIMIT, SlicePage
 
         while export_slice.mark is not True:
             page = await self._run(export_slice.page(), pauses=(), limit=LIMIT)

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .columns.grid_columns import View
-    from .exporting.export import ExportReader, IdRange, Piece
+    from .export import ExportReader, IdRange, Piece
     from .grid.exactness import Sample
 
 T = TypeVar("T")
@@ -190,19 +190,19 @@ class Driver:
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
-        from .console.text import parse
+        from .console_text import parse
 
         return parse(text.text)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
-        from .console import answers
+        from . import console_answers
 
-        return await self._run(answers.execute(request, self._features))
+        return await self._run(console_answers.execute(request, self._features))
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
-        from .console.text import complete
+        from .console_text import complete
 
         return complete(request, await self._schemas.get("") or {})
 
@@ -210,7 +210,7 @@ class Driver:
 
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
-        from .exporting.export import ExportReader
+        from .export import ExportReader
 
         view = await self._views.check(request.object, request.filter)
         export = ExportReader(request, view)
@@ -224,7 +224,7 @@ class Driver:
 
     @hookimpl
     async def split_export(self, request: SplitRequest) -> ExportSplit:
-        from .exporting.export import ExportReader, split_rows
+        from .export import ExportReader, split_rows
 
         export_request = request.export
         export = ExportReader(export_request, await self._views.check(export_request.object, export_request.filter))

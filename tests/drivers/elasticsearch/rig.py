@@ -13,7 +13,7 @@ from drivers import rigging
 
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_elasticsearch.driver import Driver
-from dragoman_querydsl.console import text
+from dragoman_querydsl import console_text as text
 from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import widened
 from dragoman_elasticsearch import connect
 from dragoman_elasticsearch.connect import POINTS, dialect_of
-from dragoman_querydsl import objects, protocol, search
+from dragoman_querydsl import console_answers as answers
+from dragoman_querydsl import export, objects, protocol, search
 from dragoman_querydsl.columns.mapping import FieldCaps, IndexMapping, read
-from dragoman_querydsl.console import answers
-from dragoman_querydsl.exporting import export
 from dragoman_querydsl.grid import deep_pages, pages
 from dragoman_querydsl.search import MATCH_ALL, uncommented
 from dragoman_querydsl.writing import requests

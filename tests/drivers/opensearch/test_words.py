@@ -11,7 +11,7 @@ from drivers.opensearch.rig import on_server
 
 from dragoman_api.console import CompletionRequest
 from dragoman_opensearch.driver import WORDS
-from dragoman_querydsl.console import text
+from dragoman_querydsl import console_text as text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

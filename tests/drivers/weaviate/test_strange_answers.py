@@ -30,9 +30,9 @@ from dragoman_api import (
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_weaviate import connect, objects
-from dragoman_weaviate.console import answers
-from dragoman_weaviate.console.text import parse
-from dragoman_weaviate.exporting.export import ExportReader
+from dragoman_weaviate import console_answers as answers
+from dragoman_weaviate.console_text import parse
+from dragoman_weaviate.export import ExportReader
 from dragoman_weaviate.grid import pages
 from dragoman_weaviate.protocol import Features
 from dragoman_weaviate.writing.plan import plan_changes

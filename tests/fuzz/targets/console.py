@@ -12,8 +12,8 @@ from dragoman.console import expectations, variables
 from dragoman_api import Answer, AnswerKind, HttpRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
 from dragoman_elasticsearch.connect import dialect_of
-from dragoman_querydsl.console import text as querydsl
-from dragoman_weaviate.console import text as weaviate
+from dragoman_querydsl import console_text as querydsl
+from dragoman_weaviate import console_text as weaviate
 
 from ..grammar import RAW, SECTION, json_of, pasted, split
 from ..target import Bounds, Broken, Target
@@ -134,10 +134,10 @@ _ANSWER = {
 
 _MEANT = (ConfigurationError, ConsoleSyntaxError)
 TARGETS = (
-    Target(name="console-elasticsearch", parses="dragoman_querydsl.console.text:parse",
+    Target(name="console-elasticsearch", parses="dragoman_querydsl.console_text:parse",
     make=_parser(_elasticsearch),
            grammar=lambda: st.one_of(pasted(_TEXT, glue=("\n", "\n", " ", "")), _requests()), allowed=_MEANT),
-    Target(name="console-weaviate", parses="dragoman_weaviate.console.text:parse", make=_parser(weaviate.parse),
+    Target(name="console-weaviate", parses="dragoman_weaviate.console_text:parse", make=_parser(weaviate.parse),
            grammar=lambda: pasted(_GRAPHQL, glue=("\n", "\n", " ", "")), allowed=_MEANT),
     Target(name="variables", parses="dragoman.console.variables:fill", make=_variables, allowed=_MEANT,
            grammar=lambda: st.tuples(pasted((*_TEXT[:30], "${y}", "${", "}")), pasted(_TEXT,

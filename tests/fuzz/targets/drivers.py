@@ -29,20 +29,20 @@ from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit import cursors, exchanges
 from dragoman_elasticsearch import connect
+from dragoman_querydsl import console_answers as es_answers
+from dragoman_querydsl import export as es_exports
 from dragoman_querydsl import objects, search
 from dragoman_querydsl.columns import mapping
-from dragoman_querydsl.console import answers as es_answers
-from dragoman_querydsl.exporting import export as es_exports
 from dragoman_querydsl.grid import deep_pages, pages
 from dragoman_querydsl.writing.apply import Sender
 from dragoman_weaviate import connect as wv_connect
+from dragoman_weaviate import console_answers as wv_answers
+from dragoman_weaviate import export as wv_exports
 from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
 from dragoman_weaviate import protocol as wv_protocol
 from dragoman_weaviate.columns import field_types
 from dragoman_weaviate.columns.grid_columns import View as WvView
-from dragoman_weaviate.console import answers as wv_answers
-from dragoman_weaviate.exporting import export as wv_exports
 from dragoman_weaviate.grid import pages as wv_paging
 from dragoman_weaviate.writing.apply import Sender as WvSender
 from dragoman_worker.values import take_apart
@@ -476,7 +476,7 @@ TARGETS = (
            grammar=lambda: st.one_of(_replies(_WV, (_WV_ERROR, _REFUSED, "x")), _named()),
            allowed=(DragomanError,), bounds=_ANSWERS),
     Target(name="checkpoints-cursors", make=_checkpoints,
-           parses="dragoman_querydsl.exporting, dragoman_weaviate.exporting, dragoman_weaviate.grid.pages",
+           parses="dragoman_querydsl.export, dragoman_weaviate.export, dragoman_weaviate.grid.pages",
            grammar=lambda: st.one_of(json_of(_CHECKPOINT), json_of(_LANES),
            hostile_text().map(lambda each: each.encode(errors="replace")))),
 )  # fmt: skip

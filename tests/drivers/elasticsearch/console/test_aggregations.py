@@ -14,7 +14,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import AnswerKind, ConsoleRequest, ConsoleText, HttpRequest
 from dragoman_api.cells import MISSING
 from dragoman_api.grid import MAX_ROWS
-from dragoman_querydsl.console import answers
+from dragoman_querydsl import console_answers as answers
 
 if TYPE_CHECKING:
     from dragoman_api import Answer

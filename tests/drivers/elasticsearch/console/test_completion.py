@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman_api import ObjectsRequest, QueryError
 from dragoman_api.console import MAX_SUGGESTIONS, Completion, CompletionRequest, SuggestionKind
 from dragoman_elasticsearch.connect import WORDS
-from dragoman_querydsl.console.text import ask
+from dragoman_querydsl.console_text import ask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dragoman_api import Answer, AnswerKind, ConsoleRequest, HttpRequest
 from dragoman_api.cells import MISSING
 from dragoman_api.errors import ConsoleSyntaxError
-from dragoman_querydsl.console import answers
-from dragoman_querydsl.console.text import NDJSON
+from dragoman_querydsl import console_answers as answers
+from dragoman_querydsl.console_text import NDJSON
 
 # texts to requests
 

@@ -12,7 +12,7 @@ from drivers.replies import Answers, reply
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
-from dragoman_querydsl.console import answers
+from dragoman_querydsl import console_answers as answers
 from dragoman_querydsl.protocol import moves_on, segments
 
 if TYPE_CHECKING:

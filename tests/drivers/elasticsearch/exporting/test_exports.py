@@ -21,9 +21,8 @@ from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_api.kit import cursors
 from dragoman_elasticsearch.connect import POINTS
-from dragoman_querydsl import driver
-from dragoman_querydsl.exporting import export
-from dragoman_querydsl.exporting.export import ExportReader
+from dragoman_querydsl import driver, export
+from dragoman_querydsl.export import ExportReader
 from dragoman_querydsl.search import MATCH_ALL
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dragoman_api import ConnectionFailedError, DragomanError, ExportRequest, Qu
 from dragoman_api.exports import ExportForm, SnapshotHold
 from dragoman_api.kit import cursors, retries
 from dragoman_elasticsearch.connect import POINTS
-from dragoman_querydsl.exporting import shares
-from dragoman_querydsl.exporting.export import DOCUMENTS, ExportQuery, ExportReader, Slice, SlicePage
+from dragoman_querydsl import export_shares as shares
+from dragoman_querydsl.export import DOCUMENTS, ExportQuery, ExportReader, Slice, SlicePage
 
 if TYPE_CHECKING:
     from wording import Wording

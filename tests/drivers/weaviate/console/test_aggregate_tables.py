@@ -15,8 +15,8 @@ from drivers.weaviate.views import view
 from dragoman_api import ConsoleText
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
-from dragoman_weaviate.console import answers
-from dragoman_weaviate.console.text import parse
+from dragoman_weaviate import console_answers as answers
+from dragoman_weaviate.console_text import parse
 from dragoman_weaviate.protocol import Features
 
 if TYPE_CHECKING:

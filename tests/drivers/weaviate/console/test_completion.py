@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api.console import MAX_SUGGESTIONS, CompletionRequest
-from dragoman_weaviate.console.text import complete
+from dragoman_weaviate.console_text import complete
 
 CURSOR = "▮"
 SCHEMA = {"Book": [("title", "text"), ("pages", "int")], "Author": [("name", "text")]}

@@ -12,8 +12,8 @@ from drivers.weaviate.views import view
 
 from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.errors import ConsoleSyntaxError
-from dragoman_weaviate.console import answers
-from dragoman_weaviate.console.text import parse
+from dragoman_weaviate import console_answers as answers
+from dragoman_weaviate.console_text import parse
 from dragoman_weaviate.protocol import Features
 
 GET = "{ Get { Book(limit: 2) { title _additional { id } } } }"

@@ -15,8 +15,8 @@ from dragoman_api import Answer, HttpRequest, RowKey
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
-from dragoman_weaviate.console import answers
-from dragoman_weaviate.console.text import parse
+from dragoman_weaviate import console_answers as answers
+from dragoman_weaviate.console_text import parse
 from dragoman_weaviate.protocol import Features
 
 GET = "{ Get { Book { title _additional { id } } } }"

@@ -23,8 +23,8 @@ from dragoman_api import (
 )
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit import cursors
-from dragoman_weaviate.exporting import export as exporting
-from dragoman_weaviate.exporting.export import ExportReader
+from dragoman_weaviate import export as exporting
+from dragoman_weaviate.export import ExportReader
 from dragoman_weaviate.grid.filters import compile_filter
 
 

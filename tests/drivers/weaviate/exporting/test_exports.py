@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
 from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm, SplitRequest
-from dragoman_weaviate.exporting.export import ExportReader
+from dragoman_weaviate.export import ExportReader
 from dragoman_weaviate.grid.filters import compile_filter
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ class Rules:
     @pytest.mark.parametrize("shards", [1, 3])
     async def test_an_export_is_whole_and_as_stored(self, wv: Rig, shards: int, monkeypatch: pytest.MonkeyPatch):
         """W39: by many pages of several ranges; a filter leaves what the filter counts."""
-        monkeypatch.setattr("dragoman_weaviate.exporting.export._FIRST", 40)
-        monkeypatch.setattr("dragoman_weaviate.exporting.export._MOST", 60)
+        monkeypatch.setattr("dragoman_weaviate.export._FIRST", 40)
+        monkeypatch.setattr("dragoman_weaviate.export._MOST", 60)
         await hold_whole(wv, await wv.collection({"i": "int", "big": "int"}, shards=shards), rows=500)
 
     async def test_a_filtered_row_is_exported_as_an_unfiltered_one(self, wv: Rig):

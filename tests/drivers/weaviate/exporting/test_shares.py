@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dragoman_api import ExportRequest, Filter, FilterRequest
 from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_weaviate.driver import Driver
-from dragoman_weaviate.exporting.export import ranges_of_ids
+from dragoman_weaviate.export import ranges_of_ids
 
 if TYPE_CHECKING:
     from dragoman_api.exports import ExportSplit

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dragoman_api import Filter, FilterNotSupportedError, PageRequest, Sort
 from dragoman_api import Operator as Op
 from dragoman_api.exports import ExportForm
-from dragoman_weaviate.exporting import export
+from dragoman_weaviate import export
 from dragoman_weaviate.grid import pages
 
 if TYPE_CHECKING:

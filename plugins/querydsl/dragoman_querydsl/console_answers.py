@@ -16,8 +16,7 @@ from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented, widened
 from dragoman_api.kit.console_answers import MAX_TABLES, chained, rows_page, text_answer
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_querydsl import protocol
-from dragoman_querydsl.console import aggregations
+from dragoman_querydsl import console_aggregations, protocol
 from dragoman_querydsl.grid.cells import parse, show
 from dragoman_querydsl.search import Shards, Total, uncommented
 
@@ -156,7 +155,7 @@ def _tables(plain: Answer, body: _Body, notes: list[Note]) -> Answer:
     if body.hits is not None and body.hits.hits and (grid := _grid(body.hits)) is not None:
         pages.append(("hits", grid))
     try:
-        tables = aggregations.Tables(parse(widened(bytes(body.aggregations))))
+        tables = console_aggregations.Tables(parse(widened(bytes(body.aggregations))))
         for table in tables:
             names, rows, roles = table.rows()
             pages.append((table.title, rows_page(rows, names, roles=roles, show=show)))

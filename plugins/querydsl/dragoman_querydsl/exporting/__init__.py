@@ -1,1 +1,0 @@
-"""Exports of whole objects as a stream of lines."""

@@ -1,1 +1,0 @@
-"""The console: a text to requests, and a request to its answer."""
