@@ -280,7 +280,7 @@ SAMPLES = (
     SampleServer(
         "shop",
         "elasticsearch",
-        "a bookshop's books and orders",
+        "Books and orders of a bookshop",
         9200,
         "dragoman page {name} orders --filter 'total >= 100' --sort -total --limit 5 --columns _id,total,items.sku",
         serving_bookshop,
@@ -288,7 +288,7 @@ SAMPLES = (
     SampleServer(
         "library",
         "weaviate",
-        "articles with vectors, and reviews by tenant",
+        "Articles with vectors, and reviews by tenant",
         8080,
         "dragoman page {name} Article --filter 'words > 3000' --sort -score --limit 5",
         serving_library,
@@ -296,7 +296,7 @@ SAMPLES = (
     SampleServer(
         "metrics",
         "prometheus",
-        "requests and temperatures of the last three hours",
+        "Requests and temperatures of the last three hours",
         9090,
         "dragoman page {name} http_requests_total --limit 5",
         serving_metrics,

@@ -65,7 +65,8 @@ HEADERS = {
 """Headers of every answer, errors included."""
 
 WRITES = {
-    "changes/apply", "connections/remove", "connections/save", "console/execute", "exports/resume", "exports/start",
+    "changes/apply", "connections/add_samples", "connections/remove", "connections/remove_samples", "connections/save",
+    "console/execute", "exports/resume", "exports/start",
     "imports/copy", "imports/discard", "imports/resume", "imports/start", "imports/undo", "plugins/disable",
     "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback", "queries/remove", "queries/save",
 }  # fmt: skip

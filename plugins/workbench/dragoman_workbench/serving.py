@@ -23,6 +23,7 @@ from .event_stream import EventStream, FileWatch
 from .open_connections import OpenConnections
 from .questions import Questions
 from .routes.all_routes import make_routes
+from .samples import Samples
 from .server import HttpSide, find_assets
 from .uploads import ReceivedFiles, remove_ended
 
@@ -71,6 +72,7 @@ async def serving(
     export_folder: Path | None = None,
     use: Sequence[object] = (),
     page: Path = PAGE,
+    sample: bool = False,
     **options: Any,
 ) -> AsyncIterator[Workbench]:
     """Serve the workbench on 127.0.0.1 while the block runs.
@@ -82,6 +84,7 @@ async def serving(
         export_folder: Where exports may be written; None if they can only be downloaded.
         use: Automations.
         page: The folder of the built page.
+        sample: Serve the samples from the start; `connection` may be one of them.
         options: Passed on to Runtime.
 
     Yields:
@@ -96,12 +99,13 @@ async def serving(
     questions = Questions(stream)
     runtime = Runtime(home, use=use, confirm=questions.ask, surface="desktop", **options)
     runtime.add_sink(stream.forward)
-    if connection:
+    if connection and not sample:
         await anyio.to_thread.run_sync(runtime.connections.get, connection)
     file = await anyio.to_thread.run_sync(EntryFile, runtime.paths.state / "workbench")
     uploads = await anyio.to_thread.run_sync(ReceivedFiles, runtime.paths.state / "workbench")
     assets = await anyio.to_thread.run_sync(find_assets, page)
-    async with runtime, anyio.create_task_group() as tasks:
+    samples = Samples(runtime, runtime.paths.state / "workbench", at_once=sample)
+    async with runtime, samples, anyio.create_task_group() as tasks:
         work = Work(tasks)
         connections = OpenConnections(runtime, stream=stream, work=work)
         files = FileWatch(runtime.paths, stream=stream)
@@ -115,6 +119,7 @@ async def serving(
             first=connection,
             export_folder=export_folder,
             uploads=uploads,
+            samples=samples,
         )
         place: Workbench
         server = HttpSide(

@@ -180,14 +180,14 @@ def remove_ended(folder: Path, pattern: str) -> None:
         OSError: One cannot be deleted.
     """
     for path in folder.glob(pattern):
-        if not _runs(path.stem.rpartition("-")[2]):
+        if not runs(path.stem.rpartition("-")[2]):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
 
 
-def _runs(process: str) -> bool:
+def runs(process: str) -> bool:
     """Return whether a process runs, judged by its number; True if in doubt."""
     try:
         os.kill(int(process), 0)

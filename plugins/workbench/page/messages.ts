@@ -187,11 +187,20 @@ export interface Completed {
   readonly suggestions: readonly Suggestion[];
 }
 
-/** The saved connections; `warnings` says how others can change the file. */
+/**
+ * The saved connections.
+ *
+ * Attributes:
+ *     warnings: How others can change the file.
+ *     samples_offered: The samples are installed, and not yet added.
+ *     samples_ended: They were added, and their servers have ended since.
+ */
 export interface ConnectionList {
   readonly connections: readonly ConnectionSummary[];
   readonly hidden: readonly HiddenConnection[];
   readonly warnings: readonly string[];
+  readonly samples_offered: boolean;
+  readonly samples_ended: boolean;
 }
 
 /**
@@ -199,6 +208,7 @@ export interface ConnectionList {
  *
  * Attributes:
  *     acts: What dragoman reads or runs to open it, in words.
+ *     sample: What there is to see, if this workbench serves it as a sample; empty otherwise.
  */
 export interface ConnectionSummary {
   readonly name: string;
@@ -207,6 +217,7 @@ export interface ConnectionSummary {
   readonly acts: readonly string[];
   readonly open: boolean;
   readonly production: boolean;
+  readonly sample: string;
 }
 
 /**
@@ -1560,6 +1571,8 @@ export interface Routes {
   "connections/save": [SaveConnection, Done];
   "connections/test": [TestConnection, Tested];
   "connections/remove": [Named, Done];
+  "connections/add_samples": [Empty, Done];
+  "connections/remove_samples": [Empty, Done];
   "open": [OnConnection, OpenConnection];
   "close": [OnConnection, Done];
   "unlock": [Unlock, OpenConnection];

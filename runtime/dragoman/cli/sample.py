@@ -36,14 +36,14 @@ async def sample(options: Options, *, names: tuple[str, ...], port: int | None) 
     """
     servers = load_servers()
     options.say("loading the samples …")
-    async with told_to_end() as end, servers.serving(names, port=port) as samples:
+    async with servers.serving(names, port=port) as samples, told_to_end() as end:
         saved = _saved_places(options)
         documents = [_document(sample, saved) for sample in samples]
         if options.json:
             write_json({"samples": documents})
         else:
             for sample, document in zip(samples, documents, strict=True):
-                lines = [f"{document['url']}  {sample.type}: {sample.holds}", *document["commands"]]
+                lines = [f"{document['url']}  {sample.type}  {sample.holds}", *document["commands"]]
                 write_text("\n  ".join(lines) + "\n")
         sys.stdout.flush()
         options.say("Type the commands in another terminal. Only this machine can reach the samples; Ctrl-C ends them.")

@@ -11,6 +11,7 @@ import click
 from .command_files import load_automation, load_distribution
 from .options import Command, complete_connection
 from .output import say
+from .sample import load_servers
 from .streams import told_to_end
 
 if TYPE_CHECKING:
@@ -30,26 +31,41 @@ PACKAGE = "dragoman_workbench"
     type=click.Path(path_type=Path, resolve_path=True),
     help="Let exports be written into this folder; without it, the browser downloads them.",
 )
+@click.option(
+    "--sample",
+    is_flag=True,
+    help="Show sample databases, in a home of its own that is removed at the end; saved connections stay untouched.",
+)
 @click.pass_obj
 async def workbench(
-    options: Options, *, connection: str | None, port: int, no_browser: bool, export_to: Path | None
+    options: Options, *, connection: str | None, port: int, no_browser: bool, export_to: Path | None, sample: bool
 ) -> None:
     """Serve grid, console and marketplace to a browser on this machine, until it is interrupted."""
     import anyio.to_thread
 
     serving = _serving()
+    home = Path(options.home) if options.home else None
+    if sample:
+        from dragoman.folders import scratch_folder
+
+        if home:
+            raise click.UsageError("--sample has a home of its own, and takes no --home")
+        load_servers()
+        home = options.cleanup.enter_context(scratch_folder()) / "home"
+        options.say("loading the samples …")
     place: Any
     async with (
-        told_to_end() as end,
         serving(
-            Path(options.home) if options.home else None,
+            home,
             port=port,
             connection=connection or "",
             export_folder=export_to,
+            sample=sample,
             use=[load_automation(path) for path in options.use],
             sandbox=options.sandbox,
             driver_log=options.driver_listener(),
         ) as place,
+        told_to_end() as end,
     ):
         if options.events:
             place.runtime.add_sink(options.listener())

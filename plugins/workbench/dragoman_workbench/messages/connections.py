@@ -14,6 +14,7 @@ class ConnectionSummary(RouteAnswer, frozen=True, kw_only=True):
 
     Attributes:
         acts: What dragoman reads or runs to open it, in words.
+        sample: What there is to see, if this workbench serves it as a sample; empty otherwise.
     """
 
     name: str
@@ -22,6 +23,7 @@ class ConnectionSummary(RouteAnswer, frozen=True, kw_only=True):
     acts: list[str]
     open: bool
     production: bool
+    sample: str
 
 
 class HiddenConnection(RouteAnswer, frozen=True, kw_only=True):
@@ -32,11 +34,19 @@ class HiddenConnection(RouteAnswer, frozen=True, kw_only=True):
 
 
 class ConnectionList(RouteAnswer, frozen=True, kw_only=True):
-    """The saved connections; `warnings` says how others can change the file."""
+    """The saved connections.
+
+    Attributes:
+        warnings: How others can change the file.
+        samples_offered: The samples are installed, and not yet added.
+        samples_ended: They were added, and their servers have ended since.
+    """
 
     connections: list[ConnectionSummary]
     hidden: list[HiddenConnection]
     warnings: list[str]
+    samples_offered: bool
+    samples_ended: bool
 
 
 class TypeOffer(RouteAnswer, frozen=True, kw_only=True):

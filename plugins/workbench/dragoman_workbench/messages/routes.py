@@ -107,6 +107,8 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "connections/save": (connections.SaveConnection, Done),
     "connections/test": (connections.TestConnection, connections.Tested),
     "connections/remove": (connections.Named, Done),
+    "connections/add_samples": (Empty, Done),  # served by a process that ends with the workbench
+    "connections/remove_samples": (Empty, Done),
     "open": (connections.OnConnection, connections.OpenConnection),  # may install a driver; an aborted fetch cancels
     "close": (connections.OnConnection, Done),
     "unlock": (connections.Unlock, connections.OpenConnection),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dragoman_workbench.messages.routes import AnswerQuestion, PreferencesAsked, SetPreference
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.questions import Questions
+    from dragoman_workbench.samples import Samples
     from dragoman_workbench.uploads import ReceivedFiles
 
     Route = Callable[[Any], Awaitable[msgspec.Struct]]
@@ -58,6 +59,7 @@ def make_routes(
     first: str,
     export_folder: Path | None,
     uploads: ReceivedFiles,
+    samples: Samples,
 ) -> tuple[Mapping[str, Route], Download]:
     """Return what answers each route, and what answers the request for a ticket."""
     downloads, rules = Downloads(work), SurfaceRules(runtime)
@@ -68,7 +70,7 @@ def make_routes(
     front.files, front.first, front.folder = files, first, str(export_folder or "")
     reads = ("objects", "describe", "page", "similar", "count", "cell", "summarize", "explain")
     groups: dict[str, Any] = dict.fromkeys(reads, GridRoutes(connections)) | {
-        "connections": ConnectionRoutes(runtime, connections, rules),
+        "connections": ConnectionRoutes(runtime, connections, rules, samples),
         "queries": QueryRoutes(connections, runtime),
         "changes": ChangeRoutes(connections, downloads),
         "console": ConsoleRoutes(connections, remembered),

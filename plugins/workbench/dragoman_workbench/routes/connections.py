@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dragoman_workbench.messages.base import Empty
     from dragoman_workbench.messages.connections import FieldEntry, FormAsked, Named, SaveConnection, TestConnection
     from dragoman_workbench.open_connections import OpenConnections
+    from dragoman_workbench.samples import Samples
     from dragoman_workbench.surfaces import SurfaceRules
 
     Saved = FieldValue | Reference
@@ -47,8 +48,8 @@ _FITTING = {"secret": ("env", "file", "command", "keyring"), "file": ("path",)}
 class ConnectionRoutes:
     """Routes about saved connections."""
 
-    def __init__(self, runtime: Runtime, connections: OpenConnections, rules: SurfaceRules) -> None:
-        self._runtime, self._open, self._rules = runtime, connections, rules
+    def __init__(self, runtime: Runtime, connections: OpenConnections, rules: SurfaceRules, samples: Samples) -> None:
+        self._runtime, self._open, self._rules, self._samples = runtime, connections, rules, samples
         self._saved = runtime.connections
 
     async def connections(self, _: Empty) -> ConnectionList:
@@ -59,10 +60,12 @@ class ConnectionRoutes:
             connections=[self._summary(connection) for connection in connections],
             hidden=[HiddenConnection(name=name, reason=error.message) for name, error in hidden.items()],
             warnings=[f"{exposure.reason}; {exposure.remedy}" for exposure in exposures],
+            samples_offered=self._samples.offered,
+            samples_ended=self._samples.ended,
         )
 
     def _summary(self, saved: SavedConnection) -> ConnectionSummary:
-        values = saved.values
+        values, sample = saved.values, self._samples.connections.get(saved.name)
         address = ":".join(str(values[key]) for key in ("host", "port") if values.get(key) is not None)
         return ConnectionSummary(
             name=saved.name,
@@ -71,6 +74,7 @@ class ConnectionRoutes:
             acts=[reference.act for reference in saved.references.values()],
             open=saved.name in self._open.names(),
             production=self._runtime.settings.guards.of(saved.name).production,
+            sample=sample.holds if sample and sample.is_saved_as(saved) else "",
         )
 
     async def types(self, _: Empty) -> TypeList:
@@ -138,6 +142,18 @@ class ConnectionRoutes:
         """Close and remove a connection and its stored secrets."""
         await self._open.close(request.name)
         await run_sync(self._saved.remove, request.name)
+        return Done()
+
+    async def add_samples(self, _: Empty) -> Done:
+        """Serve the samples, and add connections to them."""
+        await self._samples.add()
+        return Done()
+
+    async def remove_samples(self, _: Empty) -> Done:
+        """Close and remove the connections to the samples, and end their servers."""
+        for name in [*self._samples.connections]:
+            await self._open.close(name)
+        await self._samples.remove()
         return Done()
 
     async def _entered(self, request: SaveConnection) -> tuple[SavedConnection, dict[str, str], SavedConnection | None]:

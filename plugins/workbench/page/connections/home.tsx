@@ -1,10 +1,12 @@
 /** The first view: saved connections, and how to make one. */
 
-import { Badge, Button, Blank, Waiting } from "../ui/controls.tsx";
+import { Badge, Button, Blank, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { go, write } from "../state/route.ts";
-import { broken, connections, opened } from "../state/store.ts";
+import { broken, connections, loadConnections, opened } from "../state/store.ts";
+import { call } from "../wire/client.ts";
 import { signal } from "@preact/signals";
+import { useState } from "preact/hooks";
 import { RemoveConnection } from "./remove_connection.tsx";
 import type { ConnectionSummary } from "../messages.ts";
 
@@ -27,8 +29,10 @@ export function Home() {
         <Blank icon="database" title="No connection is saved yet">
           <p>Choose a type of database; its driver is offered before the form.</p>
           <Button icon="add" label="New connection" tone="primary" onClick={make} />
+          {list.samples_offered && <OfferSamples />}
         </Blank>
       )}
+      {list.connections.some((one) => one.sample) && <SamplesServed ended={list.samples_ended} />}
       <ul class="cards">
         {list.connections.map((one) => (
           <Card key={one.name} connection={one} />
@@ -49,8 +53,54 @@ export function Home() {
   );
 }
 
+/** Add or remove the samples; what failed is said beside the button. */
+function useSamples(what: "connections/add_samples" | "connections/remove_samples") {
+  const [busy, setBusy] = useState(false);
+  const [failed, setFailed] = useState<unknown>(null);
+  const run = async () => {
+    setBusy(true);
+    setFailed(null);
+    try {
+      await call(what, {});
+      await loadConnections();
+    } catch (error) {
+      setFailed(error);
+    }
+    setBusy(false);
+  };
+  return { busy, failed, run: () => void run() };
+}
+
+function OfferSamples() {
+  const { busy, failed, run } = useSamples("connections/add_samples");
+  return (
+    <div class="samples-offer">
+      <p>No server at hand? A bookshop, a library with vectors, and metrics are ready to look at.</p>
+      <Button icon="database" label={busy ? "Loading the samples …" : "Add the samples"} busy={busy} onClick={run} />
+      {failed !== null && <ErrorBox error={failed} />}
+    </div>
+  );
+}
+
+function SamplesServed({ ended }: { ended: boolean }) {
+  const { busy, failed, run } = useSamples("connections/remove_samples");
+  return (
+    <>
+      <div class={ended ? "banner warn samples" : "banner samples"}>
+        <p class="grow">
+          {ended
+            ? "The servers of the samples have ended. Remove the samples, and add them again to go on."
+            : "The samples, and your changes in them, are gone when the workbench ends."}
+        </p>
+        <Button label="Remove the samples" busy={busy} onClick={run} />
+      </div>
+      {failed !== null && <ErrorBox error={failed} />}
+    </>
+  );
+}
+
 function Card({ connection }: { connection: ConnectionSummary }) {
-  const { name, type, address, acts, production } = connection;
+  const { name, type, address, acts, production, sample } = connection;
   const open = opened.value.get(name);
   const more = (event: MouseEvent) =>
     openMenu(
@@ -66,9 +116,11 @@ function Card({ connection }: { connection: ConnectionSummary }) {
       <a class="card-link" href={write({ view: "connection", connection: name })}>
         <strong>{name}</strong>
         <span class="muted">{type} · {address}</span>
+        {sample && <span>{sample}</span>}
         {open && <span class="muted">{open.product} {open.server_version}</span>}
       </a>
       <div class="card-badges">
+        {sample && <Badge tone="accent">sample</Badge>}
         {open && <Badge tone="good">open</Badge>}
         {broken.value.has(name) && <Badge tone="bad" title={broken.value.get(name)}>no answer</Badge>}
         {production && <Badge tone="bad">production</Badge>}

@@ -33,14 +33,15 @@ export function onExpired(action: () => void): void {
 }
 
 /** Requests that write what the workbench's files hold. */
-const WRITES = /^(connections\/(save|remove)|plugins\/(install|update|rollback|pin|enable|disable|remove|repair))$/;
+const WRITES = /^(connections\/(save|remove|add_samples|remove_samples)|plugins\/(install|update|rollback|pin|enable|disable|remove|repair))$/;
 /** Milliseconds within which the workbench notices that its files have changed. */
 const NOTICED = 3_000;
 let written = -Infinity;
+let writing = 0;
 
 /** Whether what this tab wrote may just have been noticed. */
 export function wroteLately(): boolean {
-  return performance.now() - written < NOTICED;
+  return writing > 0 || performance.now() - written < NOTICED;
 }
 
 /** Send one request; raises Failure, or an AbortError if `signal` ends it. */
@@ -49,9 +50,15 @@ export async function call<R extends keyof Routes>(
   body: Routes[R][0],
   signal?: AbortSignal,
 ): Promise<Routes[R][1]> {
-  const answer = await send(`api/${route}`, { method: "POST", body: JSON.stringify(body), signal });
-  if (WRITES.test(route)) written = performance.now();
-  return (await answer.json()) as Routes[R][1];
+  const writes = WRITES.test(route) ? 1 : 0;
+  writing += writes;
+  try {
+    const answer = await send(`api/${route}`, { method: "POST", body: JSON.stringify(body), signal });
+    if (writes) written = performance.now();
+    return (await answer.json()) as Routes[R][1];
+  } finally {
+    writing -= writes;
+  }
 }
 
 /** Send a file that is to be imported; only its ending decides anything. */
