@@ -47,10 +47,10 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test quick slow some floors fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
+.PHONY: help setup demo test quick slow some floors floors-single installs fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
 
 help: ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(DEMO): pyproject.toml plugins/api/pyproject.toml plugins/sample/pyproject.toml docs/demo/requirements.txt tests/constraints.txt
 	@$(call set_up,docs/demo/requirements.txt,half a minute)
@@ -113,6 +113,12 @@ floors: $(TOOLS) $(BUNDLE) ## the default tests with the lowest version of each 
 	@{ $(BIN)/python -m tests.lowest_versions; grep -v '^-c' tests/requirements.txt; } >$(FLOORS)/requirements.txt
 	@$(call patiently,installing packages,$(uv) pip install -q --python $(FLOORS)/bin/python -r $(FLOORS)/requirements.txt)
 	@$(FLOORS)/bin/python -m pytest -q -n auto --dist loadfile -m "not slow" -W "ignore:_pytest.python.CallSpec2"
+
+floors-single: $(TOOLS) release ## the main job with each package alone at its lowest version, from the wheels; PACKAGES="anyio click"
+	@$(BIN)/python -m tests.single_floors dist $(PACKAGES)
+
+installs: $(TOOLS) release ## install the release with pip, uv and pipx on each Python that is here, and do the main job from it
+	@$(BIN)/python -m tests.installs dist
 
 fuzz: $(TOOLS) $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)

@@ -66,9 +66,17 @@ class LoopThread:
         """Start it."""
         self.pid, self.home = os.getpid(), home
         started: Future[BlockingPortal] = Future()
-        self._thread = Thread(target=anyio.run, args=(self._serve, started), name="dragoman", daemon=True)
+        self._thread = Thread(target=self._run, args=(started,), name="dragoman", daemon=True)
         self._thread.start()
         self.portal = started.result()
+
+    def _run(self, started: Future[BlockingPortal]) -> None:
+        try:
+            anyio.run(self._serve, started)
+        except RuntimeError:
+            # Python 3.12 starts no thread at its end, and asyncio would start one to wait for its own threads.
+            if threading.main_thread().is_alive():
+                raise
 
     @staticmethod
     async def _serve(started: Future[BlockingPortal]) -> None:

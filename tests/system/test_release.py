@@ -21,7 +21,9 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
+from tests.installs import install_and_do, pythons, release_beside
 from tests.lowest_versions import requirements as lowest
+from tests.main_job import JobError, sample_cluster
 
 from bundled_drivers import MANIFESTS
 
@@ -161,6 +163,22 @@ def test_the_first_hour_runs_on_the_wheels_with_the_lowest_versions_that_they_de
     dragoman = python.with_name("dragoman")
     run(dragoman, "driver", "new", "acme", "--port", "7700", cwd=tmp_path, env=environment)
     run(dragoman, "driver", "test", cwd=next(tmp_path.glob("*acme")), env=environment)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_release_does_its_main_job_as_a_tool_of_uv_and_one_without_drivers_does_not(tree: Path):
+    """`make installs` tries the other tools, each Python and the extras."""
+    with release_beside(tree / "dist") as release, sample_cluster() as port:
+        install_and_do(release, pythons()[0], "uv tool", "mcp", port)
+        [wheel] = release.glob("dragoman-*.whl")
+        with zipfile.ZipFile(wheel) as whole:
+            files = {name: whole.read(name) for name in whole.namelist() if "/bundled/" not in name}
+        with zipfile.ZipFile(wheel, "w") as spoilt:
+            for name, data in files.items():
+                spoilt.writestr(name, data)
+        with pytest.raises(JobError, match="connections add"):
+            install_and_do(release, pythons()[0], "uv tool", "", port)
 
 
 @pytest.mark.slow
