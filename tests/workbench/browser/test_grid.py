@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
 from workbench.browser.conftest import Cluster, rows_of, show
-from workbench.browser.walking import Hands, add_filter, pill
+from workbench.browser.walking import Hands, add_filter, becomes, pill
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Request
@@ -42,6 +43,77 @@ def test_rows_past_ten_thousand_are_reached_and_left_again(orders: Page) -> None
     orders.keyboard.press("Control+Home")
     assert row(orders, 1) == first
     assert orders.locator("[role=row]").count() < 100
+
+
+def drawn_rows(page: Page) -> list[tuple[int, int, int]]:
+    """The number, top and height of each row that is drawn, in pixels below the head."""
+    rows = page.evaluate("""() => {
+      const top = document.querySelector('.grid-clip').getBoundingClientRect().top;
+      return [...document.querySelectorAll('.line:not([aria-hidden])')].map((line) => {
+        const box = line.getBoundingClientRect();
+        return [Number(line.ariaRowIndex) - 1, Math.round(box.top - top), Math.round(box.height)];
+      });
+    }""")
+    return sorted(map(tuple, rows))
+
+
+def test_rows_are_as_high_as_a_person_wants_them_and_stay_so(orders: Page) -> None:
+    """By keyboard through the palette, and by mouse; the active row keeps its place, and rows tile the view exactly."""
+    row(orders, 1)
+    hands, view = Hands(orders), orders.locator(".grid-clip").bounding_box()
+    assert view
+    orders.locator(".cell.active").focus()
+    orders.keyboard.press("Control+End")
+    row(orders, 12_003)
+    for _ in range(40):
+        orders.keyboard.press("ArrowUp")
+    active = orders.locator(".cell.active")
+    top = active.evaluate("cell => cell.getBoundingClientRect().top")
+    orders.keyboard.press("Control+k")
+    hands.type("row height")
+    orders.keyboard.press("Enter")
+    orders.get_by_role("menuitemcheckbox", name="Normal rows", checked=True).wait_for()
+    hands.type("t")
+    orders.keyboard.press("Enter")
+    for height, following in ((60, "Compact rows"), (22, "Normal rows"), (28, "")):
+        becomes(orders, lambda height=height: drawn_rows(orders)[0][2] == height)
+        rows = drawn_rows(orders)
+        assert all(after[:2] == (before[0] + 1, before[1] + height) for before, after in pairwise(rows))
+        assert -height < rows[0][1] <= 0
+        assert rows[-1][1] < view["height"] <= rows[-1][1] + height
+        assert active.evaluate("cell => cell.getBoundingClientRect().top") == top
+        assert active.evaluate("cell => Number(cell.closest('.line').ariaRowIndex)") == 11_964
+        if following:
+            orders.get_by_role("button", name="Row height").click()
+            orders.get_by_role("menuitemcheckbox", name=following).click()
+    orders.get_by_role("button", name="Row height").click()
+    with orders.expect_response("**/api/preferences/set"):
+        orders.get_by_role("menuitemcheckbox", name="Compact rows").click()
+    orders.reload()
+    row(orders, 1)
+    becomes(orders, lambda: drawn_rows(orders)[0][2] == 22)
+    orders.get_by_role("button", name="Row height").click()
+    with orders.expect_response("**/api/preferences/set"):
+        orders.get_by_role("menuitemcheckbox", name="Normal rows").click()
+
+
+LINES = """cell => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const { bottom } = cell.getBoundingClientRect();
+  return new Set([...range.getClientRects()].map(({ top }) => top).filter((top) => top < bottom)).size;
+}"""
+
+
+def test_a_tall_row_shows_three_lines_of_a_text(page: Page, cluster: Cluster) -> None:
+    cluster.put("prose", [{"text": "one\ntwo\nthree\nfour"}, {"text": "word " * 60}], {"text": {"type": "text"}})
+    show(page, "prose")
+    cell = page.locator(".cell:visible", has_text="one")
+    assert (cell.inner_text(), cell.evaluate(LINES)) == ("one↵two↵three↵four", 1)
+    page.get_by_role("button", name="Row height").click()
+    page.get_by_role("menuitemcheckbox", name="Tall rows").click()
+    becomes(page, lambda: cell.evaluate(LINES) == 3)
+    assert page.locator(".cell:visible", has_text="word").evaluate(LINES) == 3
 
 
 def test_the_keyboard_alone_moves_selects_and_sorts(orders: Page) -> None:

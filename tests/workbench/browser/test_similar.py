@@ -140,3 +140,19 @@ def test_rows_without_vectors_offer_no_similar_ones(orders: Page) -> None:
     orders.keyboard.press("Control+Enter")
     orders.get_by_text("These rows have no vectors.").wait_for()
     assert chip(orders).count() == 0
+
+
+def test_a_vector_is_a_length_and_bars_in_its_cell_and_larger_in_the_pane(articles: Page) -> None:
+    cell = articles.get_by_role("gridcell", name="vector of 8 numbers").first
+    assert cell.inner_text() == "8"
+    bars = cell.locator(".bars > path").get_attribute("d") or ""
+    assert bars.count("M") == 8
+    others = {one.get_attribute("d") for one in articles.locator(".cell .bars > path").all()[:5]}
+    assert len(others) == 5
+    cell.click()
+    articles.keyboard.press("Space")
+    figure = articles.get_by_role("figure")
+    figure.get_by_role("img", name="vector of 8 numbers").wait_for()
+    assert re.match(r"8 numbers, from -?[\d.]+ to -?[\d.]+$", figure.inner_text())
+    articles.keyboard.press("ArrowLeft")  # a column without vectors
+    figure.wait_for(state="detached")

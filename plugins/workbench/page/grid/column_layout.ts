@@ -2,6 +2,7 @@
 
 import type { Column } from "../messages.ts";
 import { isNumeric } from "../wire/cells.ts";
+import type { RowHeight } from "./geometry.ts";
 import type { GridColumn } from "./view.ts";
 
 /** What is remembered for an object. Columns that it does not name follow in the server's order. */
@@ -12,6 +13,7 @@ export interface Arrangement {
   readonly widths: Readonly<Record<string, number>>;
   /** A person has pinned or unpinned a column; until then the key is pinned. */
   readonly chosen?: boolean;
+  readonly rows?: RowHeight;
 }
 
 export const UNTOUCHED: Arrangement = { order: [], hidden: [], pinned: [], widths: {} };

@@ -12,6 +12,8 @@ export type Measure = (text: string, face: Face) => number;
 const PADDING = 17;
 const MARK = 22;
 const CUT = 26;
+/** The bars of a vector, beside the number of its values. */
+const BARS = 78;
 const NARROWEST = 72;
 const WIDEST = 320;
 /** A key names its row, and stands in view wherever the others are scrolled: it leaves them room. */
@@ -64,7 +66,7 @@ function width(column: Column, rows: readonly GridRow[], at: number, measure: Me
   let most = NARROWEST;
   for (const { text, tone } of widest(rows, at, column)) {
     const face = /^(json|bytes)/.test(tone) ? "code" : "cell";
-    most = Math.max(most, measure(text, face) + PADDING + (tone.endsWith(" cut") ? CUT : 0));
+    most = Math.max(most, measure(text, face) + PADDING + (tone === "vector" ? BARS : tone.endsWith(" cut") ? CUT : 0));
   }
   const key = Math.min(WIDEST_KEY, KEY_SHARE * (globalThis.innerWidth ?? Infinity));
   const bound = whole || isNumeric(column) ? WIDEST_WHOLE : column.role === "key" ? key : WIDEST;

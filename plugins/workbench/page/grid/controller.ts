@@ -23,6 +23,7 @@ import { type Arrangement, UNTOUCHED, moved, resized, usualOrder, visible, withH
 import { fitted, fittedWhole, measured, widened } from "./column_widths.ts";
 import { textOf } from "../wire/cells.ts";
 import { copyArea } from "./clipboard.ts";
+import type { RowHeight } from "./geometry.ts";
 import { takeAhead } from "./first_page.ts";
 import { type FilterRow, type Origin, type Query, queryOf, sameRows, spell } from "../state/query.ts";
 import type { Pasted } from "./pasting.ts";
@@ -319,6 +320,7 @@ export class GridController {
         walking: (walking) => rows === this.#rows && this.#set({ walking }),
       },
     );
+    rows.tall = this.arrangement.peek().rows === "tall";
     return [rows, asked];
   }
 
@@ -378,6 +380,8 @@ export class GridController {
 
   #arrange(arrangement: Arrangement, keep = true): void {
     this.arrangement.value = arrangement;
+    this.#rows.tall = arrangement.rows === "tall";
+    this.view.rowHeight = arrangement.rows ?? "normal";
     if (keep) remember(this.#key, arrangement);
     this.#lay();
   }
@@ -403,7 +407,12 @@ export class GridController {
     this.#arrange(withPinned(this.arrangement.peek(), shown, column, pin));
   }
 
-  /** Show all columns, in their usual order and widths. */
+  /** Make all rows as high as a person wants them. */
+  heighten(rows: RowHeight): void {
+    this.#arrange({ ...this.arrangement.peek(), rows });
+  }
+
+  /** Show all columns, in their usual order and widths, and rows of the usual height. */
   reset(): void {
     this.#arrange(UNTOUCHED);
   }

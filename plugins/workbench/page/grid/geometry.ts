@@ -1,6 +1,10 @@
 /** Where rows and columns lie: arithmetic without a document. */
 
-export const ROW_HEIGHT = 28;
+/** How high a row is; a tall one has room for three lines. */
+export const ROW_HEIGHTS = { compact: 22, normal: 28, tall: 60 } as const;
+export type RowHeight = keyof typeof ROW_HEIGHTS;
+
+export const ROW_HEIGHT = ROW_HEIGHTS.normal;
 export const HEAD_HEIGHT = 30;
 
 /** Browsers stop laying out near 33 million pixels; above this the scroll position is scaled. */
@@ -96,15 +100,18 @@ export class Places {
 export class Rows {
   readonly count: number;
   readonly view: number;
+  /** The height of one row. */
+  readonly step: number;
 
-  constructor(count: number, view: number) {
+  constructor(count: number, view: number, step: number = ROW_HEIGHT) {
     this.count = count;
+    this.step = step;
     this.view = Math.max(0, view);
   }
 
   /** The height of all rows. */
   get height(): number {
-    return this.count * ROW_HEIGHT;
+    return this.count * this.step;
   }
 
   /** The height that the scroll bar stands for. */
@@ -128,23 +135,23 @@ export class Rows {
 
   /** The first and last row that a view at `y` shows; last < first if there are none. */
   range(y: number): [number, number] {
-    return [Math.floor(y / ROW_HEIGHT), Math.min(this.count - 1, Math.floor((y + this.view - 1) / ROW_HEIGHT))];
+    return [Math.floor(y / this.step), Math.min(this.count - 1, Math.floor((y + this.view - 1) / this.step))];
   }
 
   /** The position that shows a row wholly, nearest to `y`. */
   reveal(row: number, y: number): number {
-    const top = row * ROW_HEIGHT;
+    const top = row * this.step;
     if (top < y) return top;
-    return top + ROW_HEIGHT > y + this.view ? top + ROW_HEIGHT - this.view : y;
+    return top + this.step > y + this.view ? top + this.step - this.view : y;
   }
 
   /** The height that rows drawn relative to one origin can take. */
   get reach(): number {
-    return Math.min(this.height, ORIGIN_STEP * ROW_HEIGHT + this.view + ROW_HEIGHT);
+    return Math.min(this.height, (ORIGIN_STEP + 1) * this.step + this.view);
   }
 
   /** The row that places near `y` are relative to. */
-  static origin(y: number): number {
-    return Math.floor(y / (ROW_HEIGHT * ORIGIN_STEP)) * ORIGIN_STEP;
+  origin(y: number): number {
+    return Math.floor(y / (this.step * ORIGIN_STEP)) * ORIGIN_STEP;
   }
 }

@@ -19,6 +19,7 @@ import { isCut, textOf, typed } from "../wire/cells.ts";
 import { canCopy, copying } from "../state/object_menu.ts";
 import { ColumnsPanel } from "./columns_panel.tsx";
 import { GridController } from "./controller.ts";
+import type { RowHeight } from "./geometry.ts";
 import { copyArea, isCopied } from "./clipboard.ts";
 import { readTable } from "./copy_formats.ts";
 import type { Pasted } from "./pasting.ts";
@@ -174,6 +175,7 @@ export function GridPanel({ open, rows, near, panels }: {
           <Button icon="bars" label="At a glance" bare pressed={glancing} onClick={() => setGlancing(!glancing)} />
         )}
         <Button icon="columns" label="Columns" bare pressed={pane === "columns"} onClick={() => turn("columns")} />
+        <Button icon="rows" label="Row height" bare onClick={(event) => heightMenu(grid, event.currentTarget as Element)} />
         <Button icon="pane" label="Side pane" bare pressed={pane === "value"} onClick={() => turn("value")} />
         {writable && <Button icon="add" label="New row" bare onClick={() => setAdding(true)} />}
         {open.hooks.includes("export_rows") && !grid.near.value && (
@@ -286,6 +288,21 @@ function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection
       {walking !== null && <span role="status">passing row {whole(walking)} …</span>}
       <span class="muted">{loading ? "loading …" : seconds ? duration(seconds) : ""}</span>
     </div>
+  );
+}
+
+const HEIGHTS: readonly (readonly [RowHeight, string])[] = [
+  ["compact", "Compact rows"],
+  ["normal", "Normal rows"],
+  ["tall", "Tall rows: three lines"],
+];
+
+function heightMenu(grid: GridController, button: Element): void {
+  const { rows = "normal" } = grid.arrangement.peek();
+  openMenu(
+    "Row height",
+    HEIGHTS.map(([height, label]) => ({ label, checked: height === rows, run: () => grid.heighten(height) })),
+    button.getBoundingClientRect(),
   );
 }
 

@@ -35,7 +35,8 @@ export class RowBlocks implements GridData {
   readonly #fetch: FetchPage;
   readonly #listener: Listener;
   readonly #blocks = new Map<number, readonly GridRow[]>();
-  readonly #shown = new WeakMap<GridRow, (Shown | undefined)[]>();
+  #tall = false;
+  #shown = new WeakMap<GridRow, (Shown | undefined)[]>();
   readonly #cursors = new Map<number, string>();
   readonly #stop = new AbortController();
   #index = new Map<string, number>();
@@ -59,6 +60,13 @@ export class RowBlocks implements GridData {
   /** The number of rows that can be scrolled to: all, or those known so far and a block more. */
   get count(): number {
     return this.total !== null && this.totalExact ? this.total : Math.max(this.total ?? 0, this.#atLeast);
+  }
+
+  /** Cells have room for three lines. */
+  set tall(tall: boolean) {
+    if (tall === this.#tall) return;
+    this.#tall = tall;
+    this.#shown = new WeakMap();
   }
 
   /** Fetch the first block. */
@@ -108,14 +116,14 @@ export class RowBlocks implements GridData {
     if (!found) return null;
     const edited = this.overlay.cell(found, column);
     if (edited !== undefined) {
-      const { text, tone } = show(edited, this.columns[this.#index.get(column) ?? -1]);
-      return { text, tone: `${tone} edited` };
+      const shown = show(edited, this.columns[this.#index.get(column) ?? -1], this.#tall);
+      return { ...shown, tone: `${shown.tone} edited` };
     }
     const at = this.#index.get(column);
     if (at === undefined) return { text: "", tone: "missing" };
     let line = this.#shown.get(found);
     if (!line) this.#shown.set(found, (line = new Array(found.cells.length)));
-    return (line[at] ??= show(found.cells[at], this.columns[at]));
+    return (line[at] ??= show(found.cells[at], this.columns[at], this.#tall));
   }
 
   state(row: number): string {

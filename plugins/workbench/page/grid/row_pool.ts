@@ -2,7 +2,7 @@
 
 import { ROW_HEIGHT, type Placed, Places } from "./geometry.ts";
 import { type Rectangle, within } from "./selection.ts";
-import type { Shown } from "../wire/cells.ts";
+import { CELL_BARS, type Shown } from "../wire/cells.ts";
 
 /** The rows that a grid draws. */
 export interface GridData {
@@ -27,8 +27,11 @@ class Cell {
   #width = 0;
   #tone = "";
   #name = "";
+  #spoken = "";
   #selected = false;
   #active = false;
+  #bars: SVGPathElement | null = null;
+  #path = "";
 
   constructor() {
     this.element = document.createElement("div");
@@ -47,7 +50,10 @@ class Cell {
 
   show(shown: Shown, selected: boolean, active: boolean): void {
     if (this.#drawn !== shown.text) this.#text.data = this.#drawn = shown.text;
-    if (shown.tone === this.#tone && selected === this.#selected && active === this.#active) return;
+    const path = shown.bars?.() ?? "";
+    if (path !== this.#path) this.#draw((this.#path = path));
+    if (shown.tone === this.#tone && selected === this.#selected && active === this.#active && (shown.name ?? "") === this.#spoken) return;
+    this.#spoken = shown.name ?? "";
     this.#tone = shown.tone;
     this.element.className = `cell ${shown.tone}${selected ? " selected" : ""}${active ? " active" : ""}`;
     if (selected !== this.#selected) {
@@ -58,13 +64,29 @@ class Cell {
       this.#active = active;
       this.element.tabIndex = active ? 0 : -1;
     }
-    const name = NAMES[shown.tone.split(" ", 1)[0]] ?? "";
+    const name = shown.name ?? NAMES[shown.tone.split(" ", 1)[0]] ?? "";
     if (name === this.#name) return;
     this.#name = name;
     if (name) this.element.setAttribute("aria-label", name);
     else this.element.removeAttribute("aria-label");
   }
+
+  /** Draw the bars beside the text, in an element that is made once and goes with the cell. */
+  #draw(path: string): void {
+    if (!this.#bars) {
+      const drawing = document.createElementNS(SVG, "svg");
+      drawing.setAttribute("class", "bars");
+      drawing.setAttribute("viewBox", `0 0 ${CELL_BARS} 2`);
+      drawing.setAttribute("preserveAspectRatio", "none");
+      drawing.setAttribute("aria-hidden", "true");
+      drawing.append((this.#bars = document.createElementNS(SVG, "path")));
+      this.element.append(drawing);
+    }
+    this.#bars.setAttribute("d", path);
+  }
 }
+
+const SVG = "http://www.w3.org/2000/svg";
 
 const NAMES: Record<string, string> = { missing: "missing", empty: "empty text", loading: "loading" };
 
@@ -99,10 +121,10 @@ class Line {
     fit(this.#cells, cells, this.element);
   }
 
-  move(row: number, origin: number): void {
+  move(row: number, origin: number, height: number): void {
     if (this.row === -1) this.element.removeAttribute("aria-hidden");
     this.row = row;
-    this.element.style.transform = `translateY(${(row - origin) * ROW_HEIGHT}px)`;
+    this.element.style.transform = `translateY(${(row - origin) * height}px)`;
     this.element.setAttribute("aria-rowindex", String(row + 2));
     this.#number.textContent = NUMBERS.format(row + 1); // a new node: a text that changes its place counts as a shift
   }
@@ -174,6 +196,8 @@ export interface Drawn {
   readonly data: GridData;
   readonly places: Places;
   readonly columns: readonly [number, number];
+  /** The height of a row. */
+  readonly height: number;
   readonly selected: Rectangle | null;
   readonly active: { row: number; column: number } | null;
 }
@@ -185,6 +209,7 @@ export class RowPool {
   readonly #free: Line[] = [];
   #places = new Places([], 0);
   #cells = 0;
+  #height: number = ROW_HEIGHT;
   #x = 0;
   #origin = 0;
   #columns: readonly [number, number] = [0, -1];
@@ -210,8 +235,8 @@ export class RowPool {
     const [from, to] = view.columns;
     const across = all || from !== this.#columns[0] || to !== this.#columns[1];
     this.#columns = [from, to];
-    const moved = origin !== this.#origin;
-    this.#origin = origin;
+    const moved = origin !== this.#origin || view.height !== this.#height;
+    [this.#origin, this.#height] = [origin, view.height];
     for (const [row, line] of this.#live) {
       if (row >= first && row <= last) continue;
       this.#live.delete(row);
@@ -225,7 +250,7 @@ export class RowPool {
         this.#live.set(row, line);
         line.slide(this.#x);
       }
-      if (fresh || moved) line.move(row, origin);
+      if (fresh || moved) line.move(row, origin, view.height);
       if (fresh || across) line.draw(view, fresh || all);
     }
     for (const line of this.#free) if (line.row !== -1) this.#park(line);

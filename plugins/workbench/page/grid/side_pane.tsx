@@ -1,17 +1,18 @@
 /** The pane beside the grid: the whole value of a cell, or the whole row. */
 
 import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type RowDraft, changesOf, isTouched } from "../state/change_list.ts";
 import type { Cell, GridRow } from "../messages.ts";
 import { Badge, Button, ErrorBox, Tabs, Waiting, asFailure } from "../ui/controls.tsx";
+import { barsOf } from "../wire/bars_of_numbers.ts";
 import { fileSize } from "../ui/figures.ts";
 import { JsonEditor } from "../ui/json_editor.tsx";
 import { JsonFault, lineAt, oneLine, pretty, readJson } from "../ui/json_text.ts";
 import { JsonTree } from "../ui/json_tree.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
-import { isCut, show, tagOf, textOf, typed } from "../wire/cells.ts";
+import { isCut, isVector, show, tagOf, textOf, typed, vector } from "../wire/cells.ts";
 import type { GridController } from "./controller.ts";
 import { cellFrom } from "./json_cells.ts";
 
@@ -137,7 +138,10 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
       {cut && fetched === undefined && failed === null && <Waiting what="Fetching the whole value …" />}
       {failed !== null && <ErrorBox error={failed} retry={load} />}
       {draft === null ? (
-        <Whole cell={cell} name={column.name} />
+        <>
+          {isVector(column) && json && <Vector text={text} />}
+          <Whole cell={cell} name={column.name} />
+        </>
       ) : (
         <div class={json ? "pane-edit code" : "pane-edit"}>
           {json ? (
@@ -190,6 +194,27 @@ function faultOf(text: string): JsonFault | null {
 function withBreaksOf(text: string, written: string): string {
   const other = text.includes("\r\n") && !/(^|[^\r])\n/.test(text);
   return other ? written.replaceAll("\n", "\r\n") : written;
+}
+
+const PANE_BARS = 128;
+
+/** What a vector looks like, above its numbers; nothing for several vectors, or none. */
+function Vector({ text }: { text: string }) {
+  const drawn = useMemo(() => barsOf(text, PANE_BARS), [text]);
+  if (!drawn) return null;
+  const { name } = vector(text);
+  return (
+    <figure class="vector-figure">
+      <svg class="bars" role="img" aria-label={name} viewBox={`0 0 ${PANE_BARS} 2`} preserveAspectRatio="none">
+        <path d={drawn.path} />
+      </svg>
+      <figcaption class="muted">{`${name?.replace("vector of ", "")}, from ${short(drawn.least)} to ${short(drawn.most)}`}</figcaption>
+    </figure>
+  );
+}
+
+function short(number: number): string {
+  return String(+number.toPrecision(4));
 }
 
 /** One value, laid out by what it is. */

@@ -7,7 +7,7 @@
 
 import { beginning } from "../wire/previews.ts";
 import type { CellEditor } from "./cell_editor.ts";
-import { GUTTER, HEAD_HEIGHT, Places, ROW_HEIGHT, Rows, gutterOf } from "./geometry.ts";
+import { GUTTER, HEAD_HEIGHT, Places, ROW_HEIGHT, ROW_HEIGHTS, type RowHeight, Rows, gutterOf } from "./geometry.ts";
 import { Head, type HeadColumn, type SortKey } from "./head.ts";
 import { type GridData, RowPool } from "./row_pool.ts";
 import { TextInput, isTyped } from "./text_input.ts";
@@ -73,6 +73,7 @@ export class GridView {
   #width = 0;
   #height = 0;
   #y = 0;
+  #row: number = ROW_HEIGHT;
   #slots = 0;
   #version = 0;
   #frame = 0;
@@ -149,9 +150,26 @@ export class GridView {
     this.#layout();
   }
 
+  /** Draw rows of another height; the active row stays where it is, or else the first one in view. */
+  set rowHeight(height: RowHeight) {
+    const before = this.#row;
+    this.#row = ROW_HEIGHTS[height];
+    if (before === this.#row) return;
+    const [first, last] = this.#rows.range(this.#y);
+    const { row } = this.selection.active;
+    const seen = row >= first && row <= last;
+    const kept = seen ? row : this.#y / before;
+    const above = kept * before - this.#y;
+    this.element.dataset.rows = height;
+    this.element.style.setProperty("--row", `${this.#row}px`);
+    this.#layout();
+    this.#goto(kept * this.#row - above);
+    if (seen) this.#goto(this.#rows.reveal(row, this.#y));
+  }
+
   /** The first and last row in view of so many; last < first if there are none. */
   range(count: number): [number, number] {
-    const rows = new Rows(count, this.#rows.view);
+    const rows = new Rows(count, this.#rows.view, this.#row);
     return rows.range(rows.clamp(this.#y));
   }
 
@@ -194,7 +212,7 @@ export class GridView {
 
   #layout(): void {
     this.#hold();
-    this.#rows = new Rows(this.#data.count, this.#height - HEAD_HEIGHT);
+    this.#rows = new Rows(this.#data.count, this.#height - HEAD_HEIGHT, this.#row);
     this.#number(this.#data.count);
     this.#y = this.#rows.clamp(this.#y);
     this.element.setAttribute("aria-rowcount", String(this.#data.count + 1));
@@ -232,7 +250,7 @@ export class GridView {
   #wheel(event: WheelEvent): void {
     if (this.#rows.scale === 1 || event.ctrlKey || !event.deltaY) return;
     event.preventDefault();
-    const unit = event.deltaMode === 1 ? ROW_HEIGHT : event.deltaMode === 2 ? this.#rows.view : 1;
+    const unit = event.deltaMode === 1 ? this.#row : event.deltaMode === 2 ? this.#rows.view : 1;
     this.#goto(this.#y + event.deltaY * unit);
   }
 
@@ -258,7 +276,7 @@ export class GridView {
     const range = this.#places.range(x, this.#width);
     const columns = this.#places.grown(range, this.#slots);
     const active = this.selection.active;
-    const origin = Rows.origin(this.#y);
+    const origin = this.#rows.origin(this.#y);
     this.#head.draw(this.#places, columns, this.#heads, this.#sort, active, this.#version);
     this.#head.slide(x);
     this.#pool.slide(x);
@@ -266,11 +284,12 @@ export class GridView {
       data: this.#data,
       places: this.#places,
       columns,
+      height: this.#row,
       selected: this.selection.rectangle(this.#places.all.length),
       active,
     });
     this.#stale = false;
-    this.#body.style.transform = `translate(${-x}px, ${origin * ROW_HEIGHT - this.#y}px)`;
+    this.#body.style.transform = `translate(${-x}px, ${origin * this.#row - this.#y}px)`;
     const seen = active.row === HEAD || (active.row >= first && active.row <= last);
     this.element.tabIndex = seen && this.#places.all.length ? -1 : 0;
     if (this.#held) this.#giveBack();
@@ -335,7 +354,7 @@ export class GridView {
     const far = event.ctrlKey || event.metaKey;
     if (active.row === HEAD && this.#headKey(event)) return event.preventDefault();
     const size = { rows: this.#rows.count, columns: this.#places.all.length };
-    const page = Math.max(1, Math.floor(this.#rows.view / ROW_HEIGHT) - 1);
+    const page = Math.max(1, Math.floor(this.#rows.view / this.#row) - 1);
     const key = this.#input || far ? event.key : (LETTERS[event.key] ?? event.key);
     const to = event.altKey ? null : step(key, active, { ...size, page }, far);
     if (to) {

@@ -37,7 +37,11 @@ export function Palette({ close }: { close: () => void }) {
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     element.current?.showModal();
-    return () => before?.isConnected && before.focus({ preventScroll: true });
+    return () => {
+      // what was chosen may have taken the focus by now, such as a menu
+      const now = document.activeElement;
+      if (before?.isConnected && (!now || now === document.body || now.closest(".palette"))) before.focus({ preventScroll: true });
+    };
   }, []);
   useEffect(() => {
     element.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isCut, line, show, typed } from "../wire/cells.ts";
+import { barsOf } from "../wire/bars_of_numbers.ts";
+import { CELL_BARS, isCut, line, show, typed } from "../wire/cells.ts";
 import { asCsv, asJson, asText, spelled } from "../grid/copy_formats.ts";
 import { UNTOUCHED, arranged, moved, usualOrder, visible, withHidden } from "../grid/column_layout.ts";
 import { fitted, fittedWhole, widened } from "../grid/column_widths.ts";
-import { MAX_EXTENT, Places, ROW_HEIGHT, Rows, gutterOf } from "../grid/geometry.ts";
+import { MAX_EXTENT, Places, ROW_HEIGHTS, Rows, gutterOf } from "../grid/geometry.ts";
 import { BLOCK, RowBlocks, type BlockOrder } from "../grid/row_blocks.ts";
 import { HEAD, Selection, step } from "../grid/selection.ts";
 import type { Cell, Column, GridRow, PageAnswer } from "../messages.ts";
@@ -164,14 +165,28 @@ test("a view that has no columns to scroll draws none", () => {
   assert.deepEqual(none.grown(none.range(0, 700), none.most(700)), [0, -1]);
 });
 
-test("the scroll bar reaches the last of any number of rows", () => {
-  for (const count of [0, 1, 30, 100_000, 10_000_000, 2_000_000_000]) {
-    const rows = new Rows(count, 600);
-    assert.ok(rows.extent <= MAX_EXTENT);
-    const end = rows.clamp((rows.extent - rows.view) * rows.scale);
-    assert.equal(rows.range(end)[1], count - 1);
-    assert.ok(end - Rows.origin(end) * ROW_HEIGHT < 2 ** 24 / 64);
+test("the scroll bar reaches the last of any number of rows, however high they are", () => {
+  for (const height of Object.values(ROW_HEIGHTS)) {
+    for (const count of [0, 1, 30, 100_000, 10_000_000, 2_000_000_000]) {
+      const rows = new Rows(count, 600, height);
+      assert.ok(rows.extent <= MAX_EXTENT);
+      const end = rows.clamp((rows.extent - rows.view) * rows.scale);
+      assert.equal(rows.range(end)[1], count - 1);
+      assert.ok(end - rows.origin(end) * height < 2 ** 24 / 64);
+      if (count) assert.equal(rows.reveal(count - 1, 0), rows.end);
+    }
   }
+});
+
+test("a vector is its length and as many bars as a cell has room for", () => {
+  const vector = column("v", { kind: "json", repeated: true, dimensions: 384 });
+  const numbers = Array.from({ length: 384 }, (_, at) => Math.sin(at / 9) / 20);
+  const { text, tone, name, bars } = show(["json", JSON.stringify(numbers)], vector);
+  assert.deepEqual([text, tone, name], ["384", "vector", "vector of 384 numbers"]);
+  assert.equal(bars?.().split("M").length, CELL_BARS + 1);
+  assert.equal(barsOf("[1,-2,0]", 9)?.path, "M1.5 1V0.5M4.5 1V2M7.5 1V1");
+  assert.deepEqual([barsOf("[]", 9), barsOf("[1,null]", 9), barsOf("[1,", 9)], [null, null, null]);
+  assert.equal(show(["json", '{"a":[1]}'], vector).tone, "json"); // several vectors
 });
 
 test("keys move within the rows and into the head", () => {

@@ -1,15 +1,25 @@
 /** Cells as the grid shows them, as a person copies them, and as they go back to the server. */
 
 import type { Cell, Column } from "../messages.ts";
-import { beginning, instant, preview } from "./previews.ts";
+import { barsOf } from "./bars_of_numbers.ts";
+import { beginning, countOf, instant, preview } from "./previews.ts";
 
 /** What a cell shows; `tone` is its class: how null, missing, empty and cut are told apart. */
 export interface Shown {
   readonly text: string;
   readonly tone: string;
+  /** What is read aloud instead of the text. */
+  readonly name?: string;
+  /** The path of its bars, which is made when it is first drawn. */
+  readonly bars?: () => string;
 }
 
+/** Bars of a vector in a cell. */
+export const CELL_BARS = 32;
+
 const LONGEST_SHOWN = 300;
+/** Letters of a document in a cell of three lines. */
+const TALL = 150;
 const SYMBOLS: Record<string, string> = { "\n": "↵", "\r": "␍", "\t": "⇥" };
 const NUMERIC = new Set(["integer", "unsigned", "float", "decimal"]);
 
@@ -37,17 +47,30 @@ export function isCut(cell: Cell): boolean {
 }
 
 /** What one cell shows. Null, missing, empty and cut never look like a text. With its column it is read at a glance. */
-export function show(cell: Cell, column?: Column): Shown {
+export function show(cell: Cell, column?: Column, tall = false): Shown {
   const side = column && isNumeric(column) && !column.arrays?.length ? " digits" : "";
   if (cell === null) return { text: "null", tone: `null${side}` };
   if (typeof cell === "boolean") return { text: String(cell), tone: "boolean" };
   if (cell === "") return { text: "empty", tone: "empty" };
   if (typeof cell === "string") {
-    return column?.kind === "timestamp" ? { text: line(instant(cell)), tone: "text when" } : { text: line(cell), tone: "text" };
+    return column?.kind === "timestamp" ? { text: line(instant(cell)), tone: "text when" } : { text: (tall ? lines : line)(cell), tone: "text" };
   }
   const [tag, text] = cell;
   if (tag === "missing") return { text: "–", tone: `missing${side}` };
-  return { text: line(tag === "json" && column ? previewOf(cell, text) : text), tone: TONES[tag] ?? "text" };
+  if (tag === "json" && isVector(column) && text[0] === "[") return vector(text);
+  return { text: line(tag === "json" && column ? (tall ? preview(text, TALL) : previewOf(cell, text)) : text), tone: TONES[tag] ?? "text" };
+}
+
+export function isVector(column: Column | undefined): boolean {
+  return (column?.dimensions ?? null) !== null;
+}
+
+/** What a vector shows: its length, and bars. */
+export function vector(text: string): Shown {
+  const count = countOf(text);
+  let path: string | undefined;
+  const bars = () => (path ??= barsOf(text, CELL_BARS)?.path ?? "");
+  return { text: String(count), tone: "vector", name: `vector of ${count} ${count === 1 ? "number" : "numbers"}`, bars };
 }
 
 /** Columns are measured by the previews that are drawn afterwards. */
@@ -72,6 +95,11 @@ const TONES: Record<string, string> = {
 /** One line of a text: line breaks and tabs as symbols, the rest of a long one left to the side pane. */
 export function line(text: string): string {
   return beginning(text, LONGEST_SHOWN).replace(/[\n\r\t]/g, (found) => SYMBOLS[found]);
+}
+
+/** The same with its line breaks, for a cell of several lines. */
+function lines(text: string): string {
+  return line(text).replaceAll("↵", "↵\n");
 }
 
 const INTEGER = /^-?(0|[1-9][0-9]*)$/;

@@ -19,7 +19,7 @@ export function beginning(text: string, most: number): string {
   return `${text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most)}…`;
 }
 
-/** A preview is about as long as a column is wide at most. */
+/** A preview is about as long as a column is wide at most; its parts are no longer, however much room there is. */
 const ROOM = 40;
 const MOST_PARTS = 20;
 
@@ -30,13 +30,13 @@ interface Parts {
 }
 
 /** A document or an array in short: the number of its values, and the first of them, digit for digit. */
-export function preview(text: string): string {
+export function preview(text: string, most = ROOM): string {
   const open = text[0];
   if (open !== "[" && open !== "{") return text;
   const { count, first } = partsOf(text);
   if (!count) return open === "[" ? "[]" : "{}";
   const shown: string[] = [];
-  let room = ROOM;
+  let room = most;
   for (const part of first) {
     const short = brief(part, open === "{", shown.length === 0);
     room -= short.length + 2;
@@ -92,6 +92,11 @@ function partsOf(text: string): Parts {
     }
   }
   return { count, first };
+}
+
+/** The number of values directly in an array or a document. */
+export function countOf(text: string): number {
+  return partsOf(text).count;
 }
 
 /** The same for an array of numbers, such as a vector, which may have thousands. */
