@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -69,7 +70,6 @@ def test_adding_a_connection_offers_the_download_before_the_form(new_machine):
     offered = terminal.answer("Type:", str(types.index("elasticsearch") + 1)) + terminal.seen
     choices = "  ".join(f"{number}) {name} (not installed)" for number, name in enumerate(types, start=1))
     assert choices in offered
-    assert choices in README.read_text(encoding="utf-8")
     question = terminal.answer("[Y/n]", "y").splitlines()[-1].strip()
     shown = next(line for line in README.read_text().splitlines() if line.startswith("Download "))
     assert re.sub(r", \d+ kB", "", question) == re.sub(r", \d+ kB", "", shown.partition(" [Y/n]")[0])
@@ -81,6 +81,18 @@ def test_adding_a_connection_offers_the_download_before_the_form(new_machine):
     status, text = terminal.end()
     assert status == 0
     assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
+
+
+@pytest.mark.slow
+def test_the_front_page_adds_a_connection_as_it_shows(new_machine):
+    lines = README.read_text(encoding="utf-8").splitlines()
+    words = next(shlex.split(line)[2:] for line in lines if line.startswith("$ dragoman connections add"))
+    terminal = Terminal(new_machine, *[str(new_machine.port) if word == "9200" else word for word in words])
+    terminal.answer("[Y/n]", "y")
+    status, text = terminal.end()
+    assert status == 0
+    shown = next(line for line in lines if line.startswith("saved shop"))
+    assert shown.partition(" · sandbox")[0] in text
 
 
 @pytest.mark.slow
