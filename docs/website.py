@@ -83,7 +83,7 @@ def copy(pages: Path) -> None:
 
 def navigation() -> list[dict[str, object]]:
     """Return the entries of the navigation: those of each folder's index, below its headings."""
-    nav: list[dict[str, object]] = [{"dragoman": "index.md"}]
+    nav: list[dict[str, object]] = [{"Home": "index.md"}]
     for folder, title in TABS.items():
         index = DOCS / folder / "index.md"
         entries: list[object] = [f"{folder}/index.md"]
