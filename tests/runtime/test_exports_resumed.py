@@ -211,7 +211,7 @@ def alter(folder):
         (lambda folder: (folder / ".b.ndjson.part").unlink(), "has 0 bytes"),
         (lambda folder: (folder / ".b.ndjson.checkpoint").unlink(), "no readable checkpoint"),
         (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"version":1,'), "no readable checkpoint"),
-        (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"version":9}'), "no readable checkpoint"),
+        (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"version":0}'), "no readable checkpoint"),
         (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"part":"\xff"'), "no readable checkpoint"),
         (
             lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"identity":{"a":' + b"[" * 50_000),

@@ -13,6 +13,7 @@ from dragoman.extending import PartResult, Split
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
 from dragoman_api.filters import Explanation
+from dragoman_api.installation import refuse_newer
 from dragoman_api.json_text import decode
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class PartsTarget(ABC):
             raise self.nothing(complete=complete)
         if resume:
             try:
-                return decode(self._read_plan(), Split)
+                plan = self._read_plan()
+                refuse_newer(f"{self.name.rstrip('/')}/{PLAN}", plan)
+                return decode(plan, Split)
             except (OSError, ValueError) as error:
                 raise ExportError(
                     f"the unfinished export in {self.name} cannot be read: {error}",

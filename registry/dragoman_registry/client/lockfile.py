@@ -76,15 +76,26 @@ def read(path: Path) -> dict[str, Locked]:
     """Read a lockfile as a mapping of plugin ids to entries; empty if there is no file.
 
     Raises:
-        ConfigurationError: The file is damaged.
+        ConfigurationError: The file is damaged, or of a newer version of dragoman (code ``state-newer``).
     """
     try:
-        return decode(read_plain(path, limit=MAX_LOCK), _File).plugins
+        data = read_plain(path, limit=MAX_LOCK)
     except FileNotFoundError:
         return {}
-    except (OSError, Unreadable) as error:
-        hint = f"restore {path.name} from version control, or remove it; the next installation writes it again"
-        raise ConfigurationError(f"{path} cannot be read: {error}", hint=hint) from error
+    except OSError as error:
+        raise _damaged(path, error) from error
+    try:
+        return decode(data, _File).plugins
+    except Unreadable as error:
+        from dragoman_api.installation import refuse_newer
+
+        refuse_newer(path, data, member="lock_version")
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> ConfigurationError:
+    hint = f"restore {path.name} from version control, or remove it; the next installation writes it again"
+    return ConfigurationError(f"{path} cannot be read: {error}", hint=hint)
 
 
 def updated(path: Path, plugin: str, locked: Locked | None) -> bytes:

@@ -124,10 +124,9 @@ class Database:
     def _check_version(self, database: sqlite3.Connection) -> None:
         version = int(database.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
-            message = f"{self.file} was written by a newer dragoman (its version is {version}, not {SCHEMA_VERSION})"
-            from dragoman_api.installation import upgrade_command
+            from dragoman_api.installation import file_newer
 
-            raise RegistryError(message, code="state-newer", hint=upgrade_command())
+            raise file_newer(self.file, version=version, newest=SCHEMA_VERSION, kind=RegistryError)
         if version != SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"its version is {version}; this program reads {SCHEMA_VERSION}")
 

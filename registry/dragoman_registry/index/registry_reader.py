@@ -94,6 +94,7 @@ class Registry:
         data = self.index_file("catalog")
         catalog, faults = sound_records(data)
         if catalog is None:
+            self.refuse_newer("catalog", data)
             raise _invalid(self.url("catalog"), [fault.reason for fault in faults])
         with suppress(Unreadable):  # if unreadable, keep the earlier names
             self._keep_names(decode(data, _Names))
@@ -101,8 +102,10 @@ class Registry:
 
     def types(self) -> dict[str, str]:
         """Read the bindings of database types to projects, without invalid names. Raises as `catalog`."""
-        bindings, faults = sound_bindings(self.index_file("types"))
+        data = self.index_file("types")
+        bindings, faults = sound_bindings(data)
         if bindings is None:
+            self.refuse_newer("types", data)
             raise _invalid(self.url("types"), [fault.reason for fault in faults])
         if self.memory is not None:
             self.memory.keep_types(bindings)
@@ -113,9 +116,11 @@ class Registry:
 
         If a project's advisories cannot be read, they apply to each of its versions. Raises as `catalog`.
         """
+        data = self.index_file("advisories")
         try:
-            return read_advisories(self.index_file("advisories"))
+            return read_advisories(data)
         except Unreadable as error:
+            self.refuse_newer("advisories", data)
             raise _invalid(self.url("advisories"), [str(error)]) from error
 
     def project(self, name: str) -> Project:
@@ -213,6 +218,12 @@ class Registry:
     def index_file(self, name: str) -> bytes:
         """Read a file of the index, undecoded. Raises as `catalog`."""
         return self._admitted(name, MAX_INDEX)
+
+    def refuse_newer(self, name: str, data: bytes) -> None:
+        """Refuse a file of the index that could not be read, if its version is the reason. Raises IndexInvalidError."""
+        from dragoman_api.installation import refuse_newer
+
+        refuse_newer(self.url(name), data, member=f"{name}_version", kind=IndexInvalidError)
 
     def _admitted(self, path: str, limit: int) -> bytes:
         return self._checked(SignedFile(path=path, size=limit))

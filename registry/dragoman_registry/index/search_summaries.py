@@ -162,6 +162,7 @@ def read(registry: Registry, *, on_fault: OnFault | None = None) -> tuple[Summar
         except Unreadable:
             rows = ()
         if not rows or on_fault is None:
+            registry.refuse_newer(NAME, data)
             message = f"{registry.url(NAME)} is malformed: {error}"
             raise IndexInvalidError(message, hint="dragoman registry verify FOLDER") from error
         drivers = tuple(_readable(rows, on_fault))

@@ -17,6 +17,9 @@ FORBID: dict[str, str] = {"extra": "forbid"}
 MAX_MANIFEST = 1 << 20
 """Maximum bytes of a manifest."""
 
+MANIFEST_VERSION = 1
+"""Version of the format."""
+
 MAX_LABEL = 100
 """Maximum characters of a label: it appears in questions, and must not crowd out the question."""
 

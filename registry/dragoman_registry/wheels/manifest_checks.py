@@ -14,7 +14,7 @@ from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_lit
 from dragoman_registry.names import is_field_name
 from dragoman_registry.validation import Fault, load
 
-from .manifest import ACTED_ON, LOCAL, MAX_LABEL, MAX_TEXT, PERSONS_OWN, Manifest
+from .manifest import ACTED_ON, LOCAL, MANIFEST_VERSION, MAX_LABEL, MAX_TEXT, PERSONS_OWN, Manifest
 from .packaging_parsers import Unreadable, is_licence, parse_range
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ def check_manifest(data: bytes) -> tuple[Manifest | None, list[Fault]]:
     except (ValueError, RecursionError):
         raw = None
     if isinstance(raw, dict):
+        version = raw.get("manifest_version")
+        if isinstance(version, int) and version > MANIFEST_VERSION:
+            reason = (
+                f"$.manifest_version is {version}, and this dragoman knows {MANIFEST_VERSION}: a newer one reads it"
+            )
+            return None, [Fault("manifest", reason)]
         # No rule says which of two equal keys counts, and a person may be shown the other value.
         reasons = (*(f"the key {key!r} appears twice in one object" for key in twice), *_values(raw), *_hidden(raw))
         faults += [Fault("manifest", _short(reason)) for reason in reasons]

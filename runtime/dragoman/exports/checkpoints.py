@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from dragoman_api.columns import Note
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode
 from dragoman_api.kit.page_columns import LeftOut
 from dragoman_registry import files
@@ -59,16 +61,29 @@ def checkpoint_path(final: Path) -> Path:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint; None if it is missing, unreadable, or of another user, who could choose other rows."""
+    """Read a checkpoint; None if it is missing, unreadable, or of another user, who could choose other rows.
+
+    Raises:
+        ConfigurationError: It is of a newer version of dragoman (code ``state-newer``).
+    """
     try:
-        return decode(files.read_plain(path, limit=MAX_CHECKPOINT, own=True), Checkpoint)
+        data = files.read_plain(path, limit=MAX_CHECKPOINT, own=True)
     except (OSError, ValueError):
+        return None
+    try:
+        return decode(data, Checkpoint)
+    except ValueError:
+        from dragoman_api.installation import refuse_newer
+
+        refuse_newer(path, data)
         return None
 
 
 def unfinished(final: Path) -> bool:
     """Return whether an export of this file can be resumed."""
-    return bool(final.name) and read_checkpoint(checkpoint_path(final)) is not None
+    with suppress(ConfigurationError):
+        return bool(final.name) and read_checkpoint(checkpoint_path(final)) is not None
+    return False
 
 
 def checkpoint_due(*, written: int, seconds: float) -> bool:

@@ -358,16 +358,29 @@ def read_checkpoint(file: Path) -> LoadCheckpoint | None:
     """Read the checkpoint of a file's load; None if it is missing, unreadable, or of another user.
 
     Another user could have rows skipped as if they were written.
+
+    Raises:
+        ConfigurationError: It is of a newer version of dragoman (code ``state-newer``).
     """
+    path = checkpoint_path(file)
     try:
-        return decode(files.read_plain(checkpoint_path(file), limit=_MOST, own=True), LoadCheckpoint)
+        data = files.read_plain(path, limit=_MOST, own=True)
     except (OSError, ValueError):
+        return None
+    try:
+        return decode(data, LoadCheckpoint)
+    except ValueError:
+        from dragoman_api.installation import refuse_newer
+
+        refuse_newer(path, data)
         return None
 
 
 def unfinished(file: Path) -> bool:
     """Return whether a load of this file can be resumed."""
-    return bool(file.name) and read_checkpoint(file) is not None
+    with suppress(ConfigurationError):
+        return bool(file.name) and read_checkpoint(file) is not None
+    return False
 
 
 class AppendedFile:

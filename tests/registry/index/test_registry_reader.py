@@ -301,7 +301,7 @@ def test_unknown_keys_of_a_newer_registry_are_ignored(root: Path):
 
 
 def test_every_fault_of_an_index_is_reported(root: Path):
-    (root / "targets/types").write_bytes(b'{"types_version": 7, "types": {"demo": 1}}')
+    (root / "targets/types").write_bytes(b'{"types_version": 0, "types": {"demo": 1}}')
     with pytest.raises(IndexInvalidError, match=r"\$\.types_version.*\$\.types\.demo"):
         Registry("r", str(root), trust=wheelhouse.TrustedPath()).types()
 

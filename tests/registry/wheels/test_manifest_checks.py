@@ -100,7 +100,7 @@ def wheel_without_pages() -> Manifest:
 OAUTH: dict[str, object] = {"auth_methods": [{"value": "x", "label": "X", "scheme": "client-credentials"}]}
 
 WRONG_VALUES = [
-    ({"manifest_version": 2}, "$.manifest_version"),
+    ({"manifest_version": 0}, "$.manifest_version"),
     ({"id": "Demo Driver"}, "$.id"),
     ({"label": " "}, "$.label"),
     ({"types": []}, "$.types"),
