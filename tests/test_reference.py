@@ -120,7 +120,7 @@ NUMBERED = re.compile(
 OTHER_NUMBERS = {  # what else is numbered like that, and where
     "docs/how-to/use-the-workbench.md": {"F2", "F10"},  # keys
     "plugins/api/dragoman_api/masking.py": {"C0", "C1"},  # sets of control characters
-    "registry/dragoman_registry/publisher/pages/rendering.py": {"C0", "C1"},
+    "registry/dragoman_registry/publisher/page_rendering.py": {"C0", "C1"},
     "runtime/dragoman/exports/csv_lines.py": {"A1"},  # a cell of a spreadsheet
 }
 

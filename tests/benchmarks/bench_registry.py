@@ -25,7 +25,7 @@ from dragoman_registry.index import search_summaries as summaries
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher.folder import index_files
-from dragoman_registry.publisher.pages.site import pages
+from dragoman_registry.publisher.pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable

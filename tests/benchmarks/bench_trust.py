@@ -22,7 +22,7 @@ from dragoman_registry.index.catalog import Types
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.folder import encode, index_files
-from dragoman_registry.sources.source import open_source
+from dragoman_registry.sources import open_source
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key
 from dragoman_registry.trust.roles import patterns
 from dragoman_registry.trust.tuf_client import TufTrust

@@ -372,7 +372,7 @@ def test_the_version_is_told_without_importing_a_parser():
 UNUSED_BY_A_PAGE = {
     "dragoman.console.variables", "dragoman.exports.export_run", "dragoman.plugins.combined_catalog",
     "dragoman.plugins.driver_search", "dragoman.plugins.driver_views", "dragoman.sessions.whole_reads",
-    "dragoman_registry.index.catalog", "dragoman_registry.sources.source", "dragoman_registry.trust",
+    "dragoman_registry.index.catalog", "dragoman_registry.sources", "dragoman_registry.trust",
     "dragoman_registry.wheels.archive",
 }  # fmt: skip
 

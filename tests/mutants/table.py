@@ -118,7 +118,7 @@ _REGISTRY = {
     "index.registry_reader": "index",
     "ip_addresses": "test_ip_addresses.py",
     "names": "test_names.py test_hostile_names.py",
-    "sources.http": "sources/test_http.py sources/test_answers.py",
+    "http_requests": "sources/test_http.py sources/test_answers.py",
     "trust.trust": "trust/test_roles.py",
     "trust.keys": "trust/test_trust.py",
     "trust.tuf_repository": "trust/test_trust.py trust/test_attacks.py",

@@ -15,7 +15,7 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.mirror import Mirrored, mirror
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.sources.source import open_source
+from dragoman_registry.sources import open_source
 from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository
@@ -215,7 +215,7 @@ def test_an_operator_cannot_bring_in_a_name_that_readers_refuse(call: Callable[.
 
 def test_every_page_has_a_policy_and_no_markup_of_strangers(case: Case, tmp_path: Path):
     """Also where records did not go through any check: they are text wherever they stand."""
-    from dragoman_registry.publisher.pages.site import pages
+    from dragoman_registry.publisher.pages import pages
 
     driver = wheelhouse.Driver("evil", label=MARKUP, summary=MARKUP).write(tmp_path)
     publish.build([driver], to=case.root, sign=None)

@@ -30,7 +30,7 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.sources.source import BundleSource, open_source, read
+from dragoman_registry.sources import BundleSource, open_source, read
 from dragoman_registry.trust.keys import Keys, beside, own_key, read_private, read_public
 from dragoman_registry.trust.trust import Pinned
 from dragoman_registry.trust.tuf_client import TufTrust

@@ -19,7 +19,7 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.isolation import Apart
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.sources.source import open_source
+from dragoman_registry.sources import open_source
 from dragoman_registry.trust.keys import beside
 from dragoman_registry.trust.tuf_client import TufTrust
 from shared_isolation import one_process_apart

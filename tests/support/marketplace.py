@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import wheelhouse
 from dragoman_registry.index.catalog import Catalog, Project, Release
 from dragoman_registry.publisher import publish
-from dragoman_registry.publisher.pages.site import catalogue_pages
+from dragoman_registry.publisher.pages import catalogue_pages
 from dragoman_registry.wheels.manifest import DatabaseType
 from dragoman_registry.wheels.wheel_file import WheelFile
 

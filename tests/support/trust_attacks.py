@@ -28,7 +28,7 @@ from dragoman_registry.files import write
 from dragoman_registry.index.registry_reader import Memory, Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.mirror import mirror
-from dragoman_registry.sources.source import open_source
+from dragoman_registry.sources import open_source
 from dragoman_registry.trust.keys import Keys, beside, own_key
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository

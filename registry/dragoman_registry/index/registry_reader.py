@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError, RegistryError, TrustError
 from dragoman_registry.files import change, read_plain
-from dragoman_registry.sources.source import is_missing, iter_chunks, open_source, read
+from dragoman_registry.sources import is_missing, iter_chunks, open_source, read
 from dragoman_registry.trust.trust import UNSIGNED, SignedFile, Trust
 from dragoman_registry.validation import Fault, Unreadable, decode
 from dragoman_registry.wheels.manifest import MAX_MANIFEST, Manifest

@@ -17,7 +17,7 @@ from dragoman_registry.trust.roles import digest_name, publishers_of, roles_of, 
 from dragoman_registry.trust.trust import SignedFile
 
 from .catalog_merge import releases
-from .pages.site import encode, pages
+from .pages import encode, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

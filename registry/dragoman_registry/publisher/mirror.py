@@ -12,7 +12,7 @@ from dragoman_registry.files import add_name, below, locked, replacing, write_be
 from dragoman_registry.index.registry_reader import Registry, changed
 from dragoman_registry.isolation import Apart
 from dragoman_registry.names import ROLE, TARGET, plain_name
-from dragoman_registry.sources.source import open_source, read
+from dragoman_registry.sources import open_source, read
 from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.roles import YEAR, digest_name, publishers_of, served_name, strange
 from dragoman_registry.trust.tuf_repository import Repository, exists
@@ -21,7 +21,7 @@ from dragoman_registry.wheels.archive_checks import inspect_apart
 
 from .catalog_merge import releases, wheels
 from .folder import belongs, place_of, reader, writing
-from .pages.site import pages
+from .pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Mapping

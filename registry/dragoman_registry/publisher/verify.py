@@ -20,7 +20,7 @@ from dragoman_registry.wheels.archive_checks import inspect_apart
 from .catalog_merge import releases
 from .edit import files_in_use, find_leftovers
 from .folder import Own, index_files, place_of, reader
-from .pages.site import pages
+from .pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,7 +20,7 @@ from tuf.ngclient import FetcherInterface, Updater, UpdaterConfig
 
 from dragoman_api.errors import IndexInvalidError, RegistryError, TrustError
 from dragoman_registry.files import locked, write
-from dragoman_registry.sources.source import is_missing, iter_chunks, read
+from dragoman_registry.sources import is_missing, iter_chunks, read
 
 from .roles import PUBLISHER, delegated, projects_of, publisher_roles, served_name
 from .trust import UNSIGNED, Publisher, SignedFile, agreed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from dragoman_registry.sources.source import Source
+    from dragoman_registry.sources import Source
 
 MAX_ROOT = 512_000
 """Maximum size of a root in bytes."""

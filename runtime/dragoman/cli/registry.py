@@ -61,7 +61,7 @@ def add(options: Options, location: str, name: str | None, root: str) -> None:
 
     The root of a folder is trusted and shown; for a web address, dragoman asks for it unless you pass --root.
     """
-    from dragoman_registry.sources.source import on_the_web
+    from dragoman_registry.sources import on_the_web
 
     if not root and on_the_web(location) and attended():
         root = click.prompt("The digest of its root, from its operator", err=True).strip()

@@ -63,7 +63,7 @@ class Signed:
 
     @cached_property
     def _trust(self) -> TufTrust:
-        from dragoman_registry.sources.source import on_the_web, open_source
+        from dragoman_registry.sources import on_the_web, open_source
         from dragoman_registry.trust.tuf_client import TufTrust
 
         entry, accepts_stale = self._entry, self._allow_stale

@@ -22,6 +22,7 @@ import wheelhouse
 from dragoman.plugins import driver_search
 from dragoman.plugins.combined_catalog import find_offer
 from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_registry import sources
 from dragoman_registry.client import lockfile
 from dragoman_registry.client.generation import Links
 from dragoman_registry.client.installed_drivers import Store
@@ -30,10 +31,9 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import ConformanceReport, read_documents
 from dragoman_registry.publisher import catalog_merge
 from dragoman_registry.publisher.inbox import Inbox
-from dragoman_registry.publisher.pages.rendering import markdown
-from dragoman_registry.publisher.pages.site import pages
-from dragoman_registry.sources import source as sources
-from dragoman_registry.sources.source import BundleSource, FolderSource, WebSource
+from dragoman_registry.publisher.page_rendering import markdown
+from dragoman_registry.publisher.pages import pages
+from dragoman_registry.sources import BundleSource, FolderSource, WebSource
 from dragoman_registry.trust.keys import Keys
 from dragoman_registry.trust.trust import Pinned, SignedFile
 from dragoman_registry.trust.tuf_client import TufTrust
@@ -408,10 +408,10 @@ TARGETS = (
            grammar=lambda: _one_spoiled(("catalog", "types", "advisories", "browse")), bounds=Bounds(seconds=0.3,
            mb_per_kb=1)),
     Target(name="pages",
-           parses="dragoman_registry.publisher.pages.site:pages", make=_pages, allowed=_RAISES, grammar=_made_pages,
+           parses="dragoman_registry.publisher.pages:pages", make=_pages, allowed=_RAISES, grammar=_made_pages,
            bounds=Bounds(seconds=1, seconds_per_kb=0.05, mb_per_kb=1)),
     Target(name="markdown",
-           parses="dragoman_registry.publisher.pages.rendering:markdown", make=_markdown, grammar=_prose,
+           parses="dragoman_registry.publisher.page_rendering:markdown", make=_markdown, grammar=_prose,
            bounds=Bounds(seconds=1, seconds_per_kb=0.05)),
     Target(name="conformance", parses="dragoman_registry.index.release_documents:read_documents", make=_report,
     grammar=lambda: json_of(REPORT)),
@@ -420,7 +420,7 @@ TARGETS = (
     Target(name="trust-accept",
            parses="dragoman_registry.trust.tuf_repository:Repository.pending", make=_repository, allowed=_RAISES,
            grammar=lambda: json_of(json.loads(_role_files()["pub"].read_bytes())), bounds=Bounds(seconds=1)),
-    Target(name="bundle", parses="dragoman_registry.sources.source:BundleSource", make=_bundle, grammar=_bundles,
+    Target(name="bundle", parses="dragoman_registry.sources:BundleSource", make=_bundle, grammar=_bundles,
            bounds=Bounds(seconds=2, mb=64)),
     Target(name="plugins-lock",
            parses="dragoman_registry.client.lockfile:read", make=_lock, allowed=(ConfigurationError,),
@@ -432,7 +432,7 @@ TARGETS = (
            grammar=lambda: json_of({"demo": {"version": "1", "trees": ["/x"], "manifest": wheelhouse.manifest()}})),
     Target(name="inbox", parses="dragoman_registry.publisher.inbox:Inbox.waiting", make=_uploads, allowed=_RAISES,
            grammar=lambda: json_of(UPLOAD)),
-    Target(name="registry-http", parses="dragoman_registry.sources.source:WebSource", make=_web, allowed=_RAISES,
+    Target(name="registry-http", parses="dragoman_registry.sources:WebSource", make=_web, allowed=_RAISES,
     loopback=True,
            grammar=lambda: pasted(_HTTP, most=12, glue=("",)), bounds=Bounds(seconds=0.5)),
 )  # fmt: skip

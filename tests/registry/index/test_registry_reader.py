@@ -25,9 +25,9 @@ from dragoman_api.errors import (
     RegistryError,
     TrustError,
 )
+from dragoman_registry import sources
 from dragoman_registry.index.catalog import Advisories, Catalog
 from dragoman_registry.index.registry_reader import Memory, Registry, _held_back
-from dragoman_registry.sources import source as sources
 from dragoman_registry.trust.trust import UNSIGNED
 from dragoman_registry.wheels.wheel_file import project_of
 

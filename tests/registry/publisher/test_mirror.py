@@ -21,7 +21,7 @@ from dragoman_registry.names import plain_name
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.mirror import mirror, pack
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.sources.source import open_source, read
+from dragoman_registry.sources import open_source, read
 from dragoman_registry.trust.keys import Keys, beside, own_key
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository

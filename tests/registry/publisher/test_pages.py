@@ -25,10 +25,9 @@ from dragoman_registry.index.catalog import Catalog, Project, Release
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import read_documents
 from dragoman_registry.index.search_summaries import standing
-from dragoman_registry.publisher import publish
-from dragoman_registry.publisher.pages import rendering
-from dragoman_registry.publisher.pages.rendering import address, clean, embedded, markdown
-from dragoman_registry.publisher.pages.site import pages
+from dragoman_registry.publisher import page_rendering, publish
+from dragoman_registry.publisher.page_rendering import address, clean, embedded, markdown
+from dragoman_registry.publisher.pages import pages
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.wheel_file import WheelFile
@@ -375,7 +374,7 @@ def test_damaged_rows_are_named(sample: Path, data: bytes):
 
 def test_where_the_engine_of_the_pages_is_missing_the_extra_that_brings_it_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    rendering._environment.cache_clear()
+    page_rendering._environment.cache_clear()
     with pytest.raises(ConfigurationError, match="Jinja2") as caught:
         dict(pages(Catalog(), lambda name: None, publishers={}))
     assert (caught.value.code, caught.value.hint) == ("extra-missing", add_command("dragoman[publish]"))
@@ -385,7 +384,7 @@ def test_a_template_that_names_what_it_is_not_given_fails_and_leaves_nothing_bla
     from jinja2 import UndefinedError
 
     with pytest.raises(UndefinedError):
-        rendering.fill("simple.html", title="x")
+        page_rendering.fill("simple.html", title="x")
 
 
 @pytest.mark.parametrize("at", [0, 1])

@@ -22,10 +22,10 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 from dragoman_registry import files
+from dragoman_registry import sources as source
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.sources import source
 from dragoman_registry.trust import tuf_repository
 from dragoman_registry.trust.keys import beside, own_key
 from dragoman_registry.trust.tuf_client import TufTrust

@@ -15,7 +15,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import DragomanError, IndexInvalidError
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.sources.source import open_source
+from dragoman_registry.sources import open_source
 from dragoman_registry.trust.tuf_client import TufTrust
 from slow_cases import mostly_slow
 

@@ -17,7 +17,7 @@ from dragoman.plugins.registries import Registries
 from dragoman_api.errors import DragomanError, IndexInvalidError, RegistryError
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import mirror
-from dragoman_registry.sources.source import CHUNK, BundleSource, open_source, read
+from dragoman_registry.sources import CHUNK, BundleSource, open_source, read
 from dragoman_registry.trust.tuf_client import TufTrust
 from installing import Place
 

@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from dragoman_api.errors import RegistryError
-from dragoman_registry.sources import source as sources
-from dragoman_registry.sources.http import _origin
+from dragoman_registry import sources
+from dragoman_registry.http_requests import _origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -29,7 +29,7 @@ from dragoman_api.errors import (
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.sources.source import open_source
+from dragoman_registry.sources import open_source
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
 from dragoman_registry.trust.roles import roles_of
 from dragoman_registry.trust.trust import Pinned
@@ -455,7 +455,7 @@ def test_a_spoilt_cache_mends_itself(case: Case):
 REFRESH = """
 import sys
 from pathlib import Path
-from dragoman_registry.sources.source import open_source
+from dragoman_registry.sources import open_source
 from dragoman_registry.trust.tuf_client import TufTrust
 while not Path(sys.argv[3]).exists():
     pass

@@ -16,7 +16,7 @@ from dragoman_registry.wheels.manifest import decode, describe_reach, plain_perm
 from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version
 from dragoman_registry.wheels.wheel_file import project_of
 
-from .rendering import Markup, address, capitalised, clean, embedded, fill, markdown, size, words
+from .page_rendering import FOLDER, Markup, address, capitalised, clean, embedded, fill, markdown, size, words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -72,9 +72,8 @@ def _stamp(*made_from: object) -> str:
 
 @cache
 def _generator() -> bytes:
-    """Return a digest of every file here that affects the pages."""
-    folder = Path(__file__).parent
-    files = sorted(file for file in folder.rglob("*") if file.suffix in (".py", ".html", ".css", ".js"))
+    """Return a digest of every file that affects the pages."""
+    files = [Path(__file__), Path(__file__).with_name("page_rendering.py"), *sorted(FOLDER.iterdir())]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-FOLDER = Path(__file__).parent / "templates"
+FOLDER = Path(__file__).parent / "page_templates"
 # C0 except tab and line feed, DEL, C1, and the controls that reorder or hide text.
 _HIDDEN = [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]
 _SHOWN = {code: f"\\u{code:04x}" for code in [*_HIDDEN, *range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)]}

@@ -167,7 +167,7 @@ class WebSource:
         from urllib.error import HTTPError, URLError
         from urllib.parse import quote
 
-        from .http import get, judge, judge_beginning, of_status, unreachable
+        from .http_requests import get, judge, judge_beginning, of_status, unreachable
 
         url = f"{self.root}/{quote(path)}"
         try:

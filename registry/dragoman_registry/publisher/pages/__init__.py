@@ -1,1 +1,0 @@
-"""The pages of a registry: for pip and uv, and for people."""
