@@ -158,10 +158,8 @@ def _form(spec: PropertyBase, value: Any) -> Any:
 
 def _element(spec: PropertyBase, family: Family, value: Any) -> Any:
     match family:
-        case Family.INT:
-            return int(_number(value))
-        case Family.NUMBER:
-            return float(_number(value))
+        case Family.INT | Family.NUMBER:
+            return float(_number(value))  # the server rounds integers, too
         case Family.DATE:
             return _date(value)
         case Family.UUID:

@@ -10,7 +10,7 @@ from drivers.elasticsearch.importing.test_loads import export, session, stored
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
 from dragoman.imports.loads import Load, LoadOptions, load
-from dragoman.imports.new_objects import sampled
+from dragoman.imports.new_objects import make_object, plan_object, sampled
 from dragoman.imports.records import Record
 from dragoman.imports.row_documents import Wishes
 from dragoman_api import QueryError, hookimpl
@@ -67,8 +67,9 @@ class Rules:
         file = tmp_path / "o.rows"
         await export(es, name, file, format="rows")
         like = (await session(es).describe(name)).structure
-        options = LoadOptions(create=True, like=like, format="rows")
-        assert (await Load(session(es), target, file, options=options).run()).counts["applied"] == 1
+        planned = await plan_object(session(es), NewObject(target, like))
+        await make_object(session(es), target, planned)
+        assert (await load(session(es), target, file=file, format="rows")).counts["applied"] == 1
         assert await stored(es, target) == await stored(es, name)
         mappings = await es.call("GET", f"/{target}/_mapping")
         assert mappings[target]["mappings"] == (await es.call("GET", f"/{name}/_mapping"))[name]["mappings"]

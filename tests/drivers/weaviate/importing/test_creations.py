@@ -10,7 +10,8 @@ import pytest
 from drivers.weaviate.importing.test_loads import OBJECTS, TYPES, session, stored
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 
-from dragoman.imports.loads import Load, LoadOptions, load
+from dragoman.imports.loads import load
+from dragoman.imports.new_objects import make_object, plan_object
 from dragoman_api import QueryError
 from dragoman_api.changes import NewColumn, NewObject
 from dragoman_api.columns import ColumnKind
@@ -55,8 +56,9 @@ class Rules:
         file = tmp_path / "o.rows"
         await Line(wv.driver)(file, name=source, format="rows", columns=["vector"])
         like = (await session(wv).describe(source)).structure
-        options = LoadOptions(format="rows", create=True, like=like)
-        assert (await Load(session(wv), target, file, options=options).run()).counts["applied"] == 3
+        planned = await plan_object(session(wv), NewObject(target, like))
+        await make_object(session(wv), target, planned)
+        assert (await load(session(wv), target, file=file, format="rows")).counts["applied"] == 3
         assert await stored(wv, target) == await stored(wv, source)
         one, other = [await wv.call("GET", f"/v1/schema/{name}") for name in (source, target)]
         assert one["properties"] == other["properties"]

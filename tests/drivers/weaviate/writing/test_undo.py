@@ -73,6 +73,16 @@ class Rules:
         assert {each.status for each in await wv.apply(*again.undo)} == {"applied"}
         assert await whole(wv, name) == after
 
+    async def test_a_row_whose_integers_the_server_rounds_is_taken_back(self, wv: Rig):
+        name = await wv.collection({"pages": "int", "sizes": "int[]"}, [{"pages": 1, "sizes": [1]}])
+        before = await whole(wv, name)
+        large = {"pages": 2**62 + 1, "sizes": [2**53 + 1, 1 - 2**62]}
+        plan = await planned(wv, Insert(name, large, key(1)), Update(RowKey(name, key(0)), large))
+        assert {each.status for each in await wv.driver.apply_change(plan)} == {"applied"}
+        assert {each["properties"]["sizes"][0] for each in (await whole(wv, name)).values()} == {2**53}
+        assert {each.status for each in await wv.apply(*plan.undo)} == {"applied"}
+        assert await whole(wv, name) == before
+
     @pytest.mark.parametrize("old", [{"vector": VECTOR}, {}])
     async def test_a_written_vector_is_stored_bit_by_bit_and_taken_back(self, wv: Rig, old: dict[str, Any]):
         name = await wv.collection({"t": "text"}, [{"t": "x", **old}])
