@@ -7,12 +7,12 @@ import os
 import pwd
 import stat
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +66,64 @@ def _find_paths(home: Path | None) -> Paths:
 
     dirs = PlatformDirs("dragoman", appauthor=False)
     return Paths(dirs.user_config_path, dirs.user_data_path, dirs.user_state_path, dirs.user_cache_path)
+
+
+def share_home(paths: Paths) -> int | None:
+    """Keep others from removing these folders while this process uses them. Blocks.
+
+    Returns:
+        A descriptor that holds a shared lock until it is closed; None where nothing can be locked, or removed.
+
+    Raises:
+        ConfigurationError: They are being removed.
+    """
+    from dragoman_registry.files import open_folder, take_lock
+
+    try:
+        paths.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = open_folder(paths.data)
+    except OSError:
+        return None
+    try:
+        if take_lock(descriptor, shared=True, wait=False):
+            return descriptor
+    except OSError:  # the file system has no locks
+        os.close(descriptor)
+        return None
+    os.close(descriptor)
+    reason = "dragoman uninstall is removing the files of dragoman"
+    raise ConfigurationError(reason, hint="try again when it has ended")
+
+
+@contextmanager
+def sole_use(paths: Paths) -> Iterator[None]:
+    """Hold these folders alone during the block: no process that uses them runs, or begins to. Blocks.
+
+    Raises:
+        Refused: A process uses them.
+    """
+    from dragoman_registry.files import open_folder, take_lock
+
+    with ExitStack() as stack:
+        with suppress(OSError):  # there is no folder, or no lock
+            descriptor = open_folder(paths.data)
+            stack.callback(os.close, descriptor)
+            if not take_lock(descriptor, wait=False):
+                users = ", ".join(_lock_holders(descriptor))
+                reason = f"a dragoman process uses {paths.data}{f' (process {users})' if users else ''}"
+                raise Refused(f"{reason}; nothing was removed", hint="end it, then: dragoman uninstall")
+        yield
+
+
+def _lock_holders(descriptor: int) -> list[str]:
+    """Return the numbers of the processes that lock a file, as the kernel tells them."""
+    status = os.fstat(descriptor)
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    try:
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+    return sorted({words[4] for line in lines if device in (words := line.split()) and words[1] != "->"})
 
 
 @contextmanager

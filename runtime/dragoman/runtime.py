@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -19,7 +20,7 @@ from .automations.hook_manager import CLIENT, Hooks
 from .connections.form_values import check_values, to_save
 from .connections.profiles import make_profile, open_files
 from .connections.saved_connections import Connections
-from .folders import find_paths
+from .folders import find_paths, share_home
 from .lifetimes import Lifetime, running_loop, runtime_closed
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
@@ -233,6 +234,15 @@ class Runtime:
             await anyio.to_thread.run_sync(find_host_imports, self.paths.cache)  # which remembers it
         tasks = await self._life.begin()
         self._listening = ExitStack()
+        try:
+            home = await anyio.to_thread.run_sync(share_home, self.paths)
+        except BaseException:
+            self._life.closed = True
+            with anyio.CancelScope(shield=True):
+                await self._life.end()
+            raise
+        if home is not None:
+            self._listening.callback(os.close, home)
         self._deliveries: dict[str, tuple[Subscription, anyio.Event]] = {}
         for observer in self._hooks.observers():  # each has its own buffer, so one that hangs does not delay the others
             stream = self._listening.enter_context(self._bus.subscribe())

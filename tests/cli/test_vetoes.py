@@ -74,7 +74,8 @@ CONFIGURING = {
     "queries save",
     "registry add",
     "registry remove",
-}  # what a person may as well write into the files
+    "uninstall",
+}  # what a person may as well write into the files, or remove
 SERVING = {"mcp", "sample", "workbench"}
 """A sample is no connection. The others ask guards about each call of an agent, or of a page: agents/test_reading,
 workbench/test_guards_hold."""

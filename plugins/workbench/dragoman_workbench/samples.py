@@ -16,6 +16,7 @@ from anyio.to_thread import run_sync
 
 from dragoman import SavedConnection
 from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.installation import packages_missing
 
 from .uploads import runs
 
@@ -106,8 +107,7 @@ class Samples:
             if self.connections:
                 return
             if not self.offered:
-                reason = "the samples are not installed"
-                raise ConfigurationError(reason, hint="pip install 'dragoman[sample]'", code="extra-missing")
+                raise packages_missing("the samples are not installed", "dragoman[sample]")
             try:
                 served = await self._serve()
                 self.connections = await run_sync(self._named, served)

@@ -52,6 +52,7 @@ _ROOMS = {
     "sample": "sample:sample",
     "similar": "grid:similar",
     "summarize": "grid:summarize",
+    "uninstall": "uninstall:uninstall",
     "update": "changes:update",
     "workbench": "workbench:workbench",
 }
