@@ -149,6 +149,13 @@ def test_a_link_to_a_file_that_is_not_there_fails_the_build_of_the_site(tmp_path
         site.copy(tmp_path / "pages")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_head_of_a_table_has_a_word(page):
+    """A reader of screens says it before each cell."""
+    heads = re.findall(r"^(\|.*\|)\n\|(?: :?-+:? \|)+$", FENCE.sub("", read(page)), re.MULTILINE)
+    assert not [head for head in heads if "" in (cell.strip() for cell in head[1:-1].split("|"))]
+
+
 @cache
 def tracked() -> frozenset[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
