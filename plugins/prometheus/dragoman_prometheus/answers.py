@@ -32,7 +32,7 @@ from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.console_answers import cut_notes, rows_page
 from dragoman_api.kit.console_text import ConsoleReader, rest_requests, text_blocks
 
-from .selectors import TIME, VALUE, Sample, column_names, instant_text
+from .columns import TIME, VALUE, Sample, column_names, instant_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

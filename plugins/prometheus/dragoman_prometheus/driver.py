@@ -53,9 +53,10 @@ from dragoman_api.kit.row_evaluation import ordered
 from dragoman_api.kit.summaries import summarize_cells
 from dragoman_api.kit.views import ReadOnce
 
-from . import answers, selectors
+from . import answers, filters
+from .columns import TIME, View, instant_text, make_view, order, pattern, quote
+from .filters import Query
 from .rows import SampleRows
-from .selectors import TIME, Query, View, instant_text, quote
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -134,11 +135,11 @@ class Driver(RestClient):
         matcher, prefix = f"__name__={quote(name)}", name.removesuffix("*")
         hidden = {"__name__"}
         if not await self._names(matcher):
-            matcher, hidden = f"__name__=~{quote(selectors.pattern(prefix) + '.*')}", set()
+            matcher, hidden = f"__name__=~{quote(pattern(prefix) + '.*')}", set()
             if not (name.endswith("*") and _GROUP.fullmatch(prefix) and await self._names(matcher)):
                 raise ObjectNotFoundError(f"there is no metric {name!r}")
         labels = {*await self._texts("/api/v1/labels", matcher)} - hidden
-        self._views[name] = view = selectors.view(name, matcher, labels, quotes=self._features.quotes)
+        self._views[name] = view = make_view(name, matcher, labels, quotes=self._features.quotes)
         return view
 
     async def _names(self, matcher: str | None = None) -> list[str]:
@@ -158,7 +159,7 @@ class Driver(RestClient):
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         if (view := self._views.get(request.object)) is None:
             raise ObjectNotFoundError(f"'{request.object}' was not described on this connection yet")
-        return selectors.compile_filter(request, view)
+        return filters.compile_filter(request, view)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
@@ -175,7 +176,7 @@ class Driver(RestClient):
         else:
             all_rows = await rows.all("this filter" if by_time else f"a sort by {sorts[0][0].column!r}")
             for sort, _ in [] if by_time else reversed(sorts):
-                all_rows = ordered(all_rows, selectors.order(sort.column, rows.view), descending=sort.descending)
+                all_rows = ordered(all_rows, order(sort.column, rows.view), descending=sort.descending)
             all_rows = all_rows[::-1] if backwards else all_rows
             total, page_rows = len(all_rows), all_rows[offset : offset + request.limit]
         end = offset + len(page_rows)
@@ -195,7 +196,7 @@ class Driver(RestClient):
         name, row_id = request.key.object, request.key.id
         view = await self._view(name)
         columns = choose([request.column], view.columns, object=name)
-        if (query := selectors.query_of_row(row_id, view)) is not None:
+        if (query := filters.query_of_row(row_id, view)) is not None:
             rows = self._rows(view, query)
             for row in await rows.all("a cell"):
                 if row.series == row_id[1]:

@@ -14,7 +14,8 @@ from dragoman_api.kit.exchanges import send_all
 from dragoman_api.kit.operands import instant
 
 from .answers import Features, Matrix, Vector, counted, form, number_cell, samples
-from .selectors import SERIES, TIME, VALUE, Query, Sample, View, instant_text, predicate
+from .columns import SERIES, TIME, VALUE, Sample, View, instant_text
+from .filters import Query, predicate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

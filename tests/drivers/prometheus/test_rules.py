@@ -44,8 +44,8 @@ from dragoman_api.exports import ExportForm
 from dragoman_api.summaries import SummaryRequest
 from dragoman_prometheus import answers
 from dragoman_prometheus import rows as walks
+from dragoman_prometheus.columns import instant_text
 from dragoman_prometheus.driver import Driver
-from dragoman_prometheus.selectors import instant_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
