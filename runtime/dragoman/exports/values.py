@@ -190,11 +190,6 @@ def text_of(value: bytes) -> str:
     return _text(value) if value[:1] == b'"' else value.decode()
 
 
-def items_of(value: bytes) -> list[bytes]:
-    """Return the JSON texts of an array's elements."""
-    return [bytes(item) for item in _items(value)]
-
-
 def follow(members: _Members, name: str, arrays: Sequence[str], opened: Opened, before: str = "") -> bytes | None:
     """Find the JSON text of a dotted name; a literal key wins over a nested path.
 
