@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,6 +91,17 @@ def test_a_preview_shows_the_first_rows_of_every_format_and_cuts_long_ones(tmp_p
     preview = preview_import(lines, object="o")
     assert (preview.proposal, preview.names, preview.rows[0].text) == (None, [], '{"a": 1}')
     assert len(preview.rows[1].text) == 2_001
+
+
+def test_a_preview_names_the_members_of_documents_that_can_be_their_ids(tmp_path: Path) -> None:
+    file = tmp_path / "o.ndjson"
+    rows = [{"_id": "a", "n": 1, "sku": "x", "on": True, "price": 1.5}, {"_id": "b", "n": 2, "price": 2, "sku": None}]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "no document\n")
+    assert preview_import(file).ids == ["_id", "n"]
+    assert preview_import(file, format="rows").ids == []
+    table = tmp_path / "o.csv"
+    table.write_text("a,b\n1,\n")
+    assert preview_import(table).ids == ["a", "b"]
 
 
 def test_parquet_says_its_types_itself(tmp_path: Path) -> None:

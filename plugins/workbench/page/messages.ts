@@ -755,6 +755,7 @@ export interface ImportPreviewAsked {
  * Attributes:
  *     likely: The character that seems to separate the fields instead; empty if the delimiter does.
  *     names: The columns of a table; empty for documents.
+ *     ids: The columns whose value can become the row's id.
  *     whole: The rows are all rows of the file.
  *     proposal: The types of a new object, for a table, if it is missing.
  *     exists: The object is there; `columns` are its columns.
@@ -765,6 +766,7 @@ export interface ImportPreviewed {
   readonly delimiter: string;
   readonly likely: string;
   readonly names: readonly string[];
+  readonly ids: readonly string[];
   readonly rows: readonly PreviewedRow[];
   readonly whole: boolean;
   readonly proposal: Proposal | null;

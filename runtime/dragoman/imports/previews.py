@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from .new_objects import TypeProposal, propose
 from .readers import FileRows
-from .row_documents import Wishes
+from .row_documents import Wishes, object_of, read_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from msgspec import Raw
 
     from .records import Record
 
@@ -22,6 +24,10 @@ CELL = 500
 
 LINE = 2_000
 """Characters of a document that a preview shows."""
+
+
+_OF_DOCUMENTS = ("documents", "json")
+"""Formats whose rows are documents alone."""
 
 
 class PreviewRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +55,8 @@ class ImportPreview(msgspec.Struct, frozen=True, kw_only=True):
         delimiter: What separates the fields of CSV and TSV; empty for other formats.
         likely: The character that seems to separate them instead; empty if the delimiter does.
         names: The columns of a table; empty for documents.
+        ids: The columns that `id` can name: those of a table; of documents, the members that hold a text or a whole
+            number in each of the first rows. Empty for a format in which rows have ids of their own.
         rows: The first rows.
         whole: These are all rows of the file.
         proposal: The types that a new object would have, for a table.
@@ -59,6 +67,7 @@ class ImportPreview(msgspec.Struct, frozen=True, kw_only=True):
     delimiter: str
     likely: str
     names: list[str]
+    ids: list[str]
     rows: list[PreviewRow]
     whole: bool
     proposal: TypeProposal | None
@@ -102,10 +111,29 @@ def preview_import(
             delimiter=file_rows.delimiter,
             likely=file_rows.likely,
             names=file_rows.names,
+            ids=file_rows.names or (_possible_ids(first) if file_rows.format in _OF_DOCUMENTS else []),
             rows=[_row(record) for record in first[:rows]],
             whole=len(first) <= rows,
             proposal=proposal,
         )
+
+
+def _possible_ids(records: Sequence[Record]) -> list[str]:
+    documents = [record.data for record in records if isinstance(record.data, bytes) and not record.fault]
+    ids: list[str] | None = None
+    for document in documents:
+        with suppress(ValueError):  # its row says why it cannot be read
+            members = object_of(document)
+            ids = [name for name in (members if ids is None else ids) if _is_id(members.get(name), name)]
+    return ids or []
+
+
+def _is_id(value: Raw | None, name: str) -> bool:
+    try:
+        read_id(value, name)
+    except ValueError:
+        return False
+    return True
 
 
 def _row(record: Record) -> PreviewRow:

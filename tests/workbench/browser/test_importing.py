@@ -105,6 +105,42 @@ def test_columns_without_a_place_wait_for_a_choice_and_a_cancelled_import_goes_o
     assert cluster.send("GET", "/depot/_count")["count"] == 30_001
 
 
+def test_the_id_of_documents_is_theirs_a_column_or_made_by_the_server(
+    page: Page, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.put("parts", [{"sku": "0"}], {"sku": {"type": "keyword"}})
+    file, hands = tmp_path / "parts.ndjson", Hands(page)
+    choice, start = page.get_by_label("Id of a row"), page.get_by_role("button", name="Import", exact=True)
+
+    def ids() -> set[str]:
+        cluster.send("POST", "/parts/_refresh")
+        return {hit["_id"] for hit in cluster.send("GET", "/parts/_search")["hits"]["hits"]} - {"0"}
+
+    file.write_text('{"_id": "a", "sku": "A-1", "price": 1.5}\n{"_id": "b", "sku": "A-2", "price": 2.5}\n')
+    enter(page, "parts")
+    choose(page, file)
+    becomes(page, lambda: choice.count() == 1 and choice.input_value() == "_id")
+    assert choice.locator("option").all_inner_texts() == ["the server makes one", "_id", "sku"]
+    becomes(page, start.is_enabled)
+    start.click()
+    becomes(page, lambda: ids() == {"a", "b"})
+    file.write_text('{"sku": "A-1", "price": 1.5}\n{"sku": "A-2", "price": 2.5}\n')
+    choose(page, file)
+    choice.wait_for()
+    assert choice.input_value() == ""
+    hands.choose(choice, "sku")
+    becomes(page, start.is_enabled)
+    page.get_by_role("button", name="Dry run").click()
+    assert "A-1" in card(page, "dry run, finished").inner_text()
+    start.press("Enter")
+    becomes(page, lambda: ids() == {"a", "b", "A-1", "A-2"})
+    choose(page, file)
+    choice.wait_for()
+    becomes(page, start.is_enabled)
+    start.press("Enter")
+    becomes(page, lambda: len(ids()) == 6)
+
+
 def accessible(page: Page) -> None:
     """What axe-core finds in neither theme, on a wide screen and on a narrow one."""
     if not AXE.is_file():

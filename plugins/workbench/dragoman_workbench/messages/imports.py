@@ -98,6 +98,7 @@ class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
     Attributes:
         likely: The character that seems to separate the fields instead; empty if the delimiter does.
         names: The columns of a table; empty for documents.
+        ids: The columns whose value can become the row's id.
         whole: The rows are all rows of the file.
         proposal: The types of a new object, for a table, if it is missing.
         exists: The object is there; `columns` are its columns.
@@ -108,6 +109,7 @@ class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
     delimiter: str
     likely: str
     names: list[str]
+    ids: list[str]
     rows: list[PreviewedRow]
     whole: bool
     proposal: Proposal | None

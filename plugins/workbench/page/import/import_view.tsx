@@ -95,6 +95,8 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
     const timer = setTimeout(async () => {
       try {
         const now = await call("imports/preview", asked, stop.signal);
+        const keyColumn = now.columns.find((column) => column.key)?.name ?? "";
+        if (reading.id === undefined && !now.names.length && now.ids.includes(keyColumn)) return setReading({ ...reading, id: keyColumn });
         if (now.likely && !reading.delimiter) return setReading({ ...reading, delimiter: now.likely });
         setPreview(now);
         setSeen(key);
@@ -196,7 +198,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
           <div class="import-line">
             <label class="field">
               <span>Format</span>
-              <select value={reading.format ?? preview?.format ?? ""} onChange={(event) => setReading({ ...reading, format: event.currentTarget.value as Reading["format"] })}>
+              <select value={reading.format ?? preview?.format ?? ""} onChange={(event) => setReading({ ...reading, format: event.currentTarget.value as Reading["format"], id: undefined })}>
                 {!preview && !reading.format && <option value="">not known</option>}
                 {FORMATS.map(([id, label]) => <option key={id} value={id}>{label}</option>)}
               </select>
@@ -217,12 +219,12 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
                 </select>
               </label>
             )}
-            {!!preview?.names.length && (
+            {!!preview?.ids.length && (
               <label class="field">
                 <span>Id of a row</span>
                 <select value={reading.id ?? ""} onChange={(event) => setReading({ ...reading, id: event.currentTarget.value || null })}>
-                  <option value="">the file’s, or the server’s</option>
-                  {preview.names.map((one) => <option key={one} value={one}>{one}</option>)}
+                  <option value="">{preview.names.length ? "the file’s, or the server’s" : "the server makes one"}</option>
+                  {preview.ids.map((one) => <option key={one} value={one}>{one}</option>)}
                 </select>
               </label>
             )}
