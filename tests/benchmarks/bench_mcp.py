@@ -22,7 +22,7 @@ from benchmarks.compare import introduce, measure, measure_async, report
 from mcp import Client
 
 from dragoman import Runtime, SavedConnection
-from dragoman_mcp import messages
+from dragoman_mcp import schemas
 from dragoman_mcp.answers import as_json, plain
 from dragoman_mcp.serving import agent_server
 from stranger import serve_sample
@@ -87,7 +87,7 @@ async def read(home: Path) -> None:
         agent_server(home, connections=["shop"]) as agents,
         Client(agents.server) as client,
     ):
-        call, helper = messages.ReadRows(connection="shop", object="orders", limit=LIMIT), SimpleNamespace(remark=str)
+        call, helper = schemas.ReadRows(connection="shop", object="orders", limit=LIMIT), SimpleNamespace(remark=str)
 
         async def page() -> None:
             assert len((await session.rows("orders").page(limit=LIMIT)).cells) == LIMIT

@@ -62,7 +62,7 @@ def as_json(value: object) -> str:
 
 
 def shown_cell(value: Cell, *, length: int) -> Any:
-    """Return a cell as `messages.CELLS` describes it.
+    """Return a cell as `schemas.CELLS` describes it.
 
     Args:
         value: The cell.

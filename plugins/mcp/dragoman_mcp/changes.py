@@ -15,7 +15,7 @@ from dragoman_api import Json, Role
 from dragoman_api.cells import as_bytes
 from dragoman_api.errors import ConfigurationError, Refused
 
-from . import messages
+from . import schemas
 from .answers import as_json, harmless, rows_within, shown_cell
 from .failures import UNSAID
 
@@ -57,10 +57,10 @@ class Changer:
         Raises:
             DragomanError: The rules do not allow it; or there is no such plan.
         """
-        if isinstance(call, messages.ApplyPlan):
+        if isinstance(call, schemas.ApplyPlan):
             self._reader.rules_for(call.connection).check_power("write")
             requests = self._plan(call).requests
-        elif isinstance(call, messages.RunConsole):
+        elif isinstance(call, schemas.RunConsole):
             rules = self._reader.rules_for(call.connection)
             async with self._sessions.using(call.connection) as session:
                 parsed = await self._parsed(session, rules, call)
@@ -71,17 +71,17 @@ class Changer:
 
     def forget(self, call: object) -> None:
         """Drop the plan that a person has refused."""
-        if isinstance(call, messages.ApplyPlan):
+        if isinstance(call, schemas.ApplyPlan):
             self._plans.pop(call.plan, None)
 
-    def _plan(self, call: messages.ApplyPlan) -> Plan:
+    def _plan(self, call: schemas.ApplyPlan) -> Plan:
         connection, plan = self._plans.get(call.plan, ("", None))
         if plan is None or connection != call.connection:
             reason = f"there is no plan {call.plan[:100]!r} for {call.connection}, or it was applied"
             raise ConfigurationError(reason, code="plan-gone", hint="plan the changes again")
         return plan
 
-    async def plan_changes(self, call: messages.PlanChanges, helper: Helper) -> messages.ChangePlan:
+    async def plan_changes(self, call: schemas.PlanChanges, helper: Helper) -> schemas.ChangePlan:
         """Build the exact requests of changes; nothing is written."""
         rules = self._reader.rules_for(call.connection)
         rules.check_power("plan")
@@ -107,7 +107,7 @@ class Changer:
             self._plans[name] = call.connection, plan
             while len(self._plans) > MOST_PLANS:
                 self._plans.popitem(last=False)
-        return messages.ChangePlan(
+        return schemas.ChangePlan(
             notes=notes,
             plan=name,
             requests=requests,
@@ -115,7 +115,7 @@ class Changer:
         )
 
     async def _change(
-        self, session: Session, rules: ConnectionRules, change: messages.RowChange
+        self, session: Session, rules: ConnectionRules, change: schemas.RowChange
     ) -> Insert | Update | Delete:
         """Return a change as the host takes it.
 
@@ -141,18 +141,18 @@ class Changer:
             return Insert(object_name, values, change.id, tenant=change.tenant)
         return Update(key, values) if change.kind == "update" else Delete(key)
 
-    async def apply_plan(self, call: messages.ApplyPlan, helper: Helper) -> messages.AppliedPlan:
+    async def apply_plan(self, call: schemas.ApplyPlan, helper: Helper) -> schemas.AppliedPlan:
         """Send the requests of a plan, once."""
         self._reader.rules_for(call.connection).check_power("write")
         plan = self._plan(call)
         del self._plans[call.plan]
         async with self._sessions.using(call.connection) as session:
             outcomes = await session.apply(plan)
-        return messages.AppliedPlan(outcomes=[self._outcome(call.connection, outcome, helper) for outcome in outcomes])
+        return schemas.AppliedPlan(outcomes=[self._outcome(call.connection, outcome, helper) for outcome in outcomes])
 
-    def _outcome(self, connection: str, outcome: Outcome, helper: Helper) -> messages.ChangeOutcome:
+    def _outcome(self, connection: str, outcome: Outcome, helper: Helper) -> schemas.ChangeOutcome:
         key = outcome.key
-        return messages.ChangeOutcome(
+        return schemas.ChangeOutcome(
             change=outcome.change,
             status=outcome.status.value,
             reason=helper.text(outcome.reason),
@@ -160,7 +160,7 @@ class Changer:
             row="" if key is None or key.id in ("", b"") else self._reader.add_key(connection, key),
         )
 
-    async def export_rows(self, call: messages.ExportRows, helper: Helper) -> messages.WrittenExport:
+    async def export_rows(self, call: schemas.ExportRows, helper: Helper) -> schemas.WrittenExport:
         """Export rows into a new file of the folder; they count as rows of this hour."""
         rules = self._reader.rules_for(call.connection)
         if self.folder is None:
@@ -192,7 +192,7 @@ class Changer:
             rules.allowance.charge(rows=number, size=0)  # before another export takes them for its own
             result = await rows.export(path, format=call.format, manifest=False)
             rules.allowance.charge(rows=max(0, result.rows - number), size=0)
-        return messages.WrittenExport(
+        return schemas.WrittenExport(
             notes=helper.remarks(result.notes),
             file=str(path),
             rows=result.rows,
@@ -200,9 +200,7 @@ class Changer:
             sha256=result.sha256,
         )
 
-    async def _parsed(
-        self, session: Session, rules: ConnectionRules, call: messages.RunConsole
-    ) -> list[ConsoleRequest]:
+    async def _parsed(self, session: Session, rules: ConnectionRules, call: schemas.RunConsole) -> list[ConsoleRequest]:
         """Return the requests of a console text, if agents may send them. Raises Refused if they may not."""
         rules.check_console([])
         requests = await session.parse(call.text)
@@ -212,11 +210,11 @@ class Changer:
         rules.check_console(requests)
         return requests
 
-    async def run_console(self, call: messages.RunConsole, helper: Helper) -> messages.ConsoleReplies:
+    async def run_console(self, call: schemas.RunConsole, helper: Helper) -> schemas.ConsoleReplies:
         """Send the requests of a console text; all replies together are one answer."""
         rules = self._reader.rules_for(call.connection)
         budget, most_rows = rules.bytes_for(), rules.rows_for(10_000)
-        replies: list[messages.ConsoleReply] = []
+        replies: list[schemas.ConsoleReply] = []
         cut = 0
         async with self._sessions.using(call.connection) as session:
             for request in await self._parsed(session, rules, call):
@@ -230,8 +228,8 @@ class Changer:
                     replies.append(reply)
                     answer = answer.next
         reason = f"{cut:,} rows do not fit into the answer"
-        notes = [messages.Remark(code="answer-cut", reason=reason)] if cut else []
-        return messages.ConsoleReplies(notes=notes, replies=replies)
+        notes = [schemas.Remark(code="answer-cut", reason=reason)] if cut else []
+        return schemas.ConsoleReplies(notes=notes, replies=replies)
 
 
 def _request_text(planned: PlannedRequest) -> str:
@@ -241,21 +239,21 @@ def _request_text(planned: PlannedRequest) -> str:
     return harmless("\n".join([line + statement.replace("\n", " "), *body]))
 
 
-def _reply(answer: Answer, helper: Helper, *, budget: int, most_rows: int) -> messages.ConsoleReply:
+def _reply(answer: Answer, helper: Helper, *, budget: int, most_rows: int) -> schemas.ConsoleReply:
     """Return one answer, as much of it as fits: its status alone, where nothing fits any more."""
     failed = helper.text(answer.failed)
     if answer.page is not None and not answer.text:
         cells = answer.page.cells[: most_rows if budget > 0 else 0]
-        rows = [[shown_cell(cell, length=messages.CELL) for cell in row] for row in cells]
+        rows = [[shown_cell(cell, length=schemas.CELL) for cell in row] for row in cells]
         number, _ = rows_within(rows, budget)
         columns = [harmless(column.name) for column in answer.page.columns] if number else []
-        return messages.ConsoleReply(status=answer.status, columns=columns, rows=rows[:number], failed=failed)
+        return schemas.ConsoleReply(status=answer.status, columns=columns, rows=rows[:number], failed=failed)
     text = harmless(answer.text)
     part = text if budget > 0 else ""
     while len(part) > 1 and (size := len(as_json(part).encode())) > budget:
         part = part[: max(1, len(part) * budget // size - 1)]
     length = len(text) if len(part) < len(text) else 0
-    return messages.ConsoleReply(status=answer.status, text=part, length=length, failed=failed)
+    return schemas.ConsoleReply(status=answer.status, text=part, length=length, failed=failed)
 
 
 def _entered(value: Any, *, column: str) -> Any:

@@ -12,7 +12,7 @@ from msgspec import structs
 from dragoman_api.remedies import RemedyKind
 
 from .answers import harmless
-from .messages import Remark, ToolCall, ToolFailure
+from .schemas import Remark, ToolCall, ToolFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -21,7 +21,7 @@ from dragoman_api import DragomanError
 from dragoman_api.errors import ConfigurationError, Refused
 from dragoman_api.events import AgentAnswered
 
-from . import messages
+from . import schemas
 from .answers import as_json, harmless, plain
 from .changes import MOST_PLANS, QUESTION, Changer
 from .failures import Helper, without_hosts
@@ -98,60 +98,60 @@ _WRITES = {"read_only_hint": False, "destructive_hint": True, "idempotent_hint":
 TOOLS: dict[str, ToolSpec] = {
     "list_connections": ToolSpec(
         "Connections", "List the connections you may use, and what their rules allow.",
-        messages.ListConnections, messages.ServedConnections, _READS,
+        schemas.ListConnections, schemas.ServedConnections, _READS,
     ),
     "list_objects": ToolSpec(
         "Objects", "List objects (indices, collections, tables) of a connection whose names match a pattern.",
-        messages.ListObjects, messages.ObjectPage, _READS,
+        schemas.ListObjects, schemas.ObjectPage, _READS,
     ),
     "describe_object": ToolSpec(
         "Columns", "Describe columns of an object: types, and the operators that filter rows may use.",
-        messages.DescribeObject, messages.ObjectDescription, _READS,
+        schemas.DescribeObject, schemas.ObjectDescription, _READS,
     ),
     "explain_rows": ToolSpec(
         "Explain a filter", "Say how the filter rows would run, and where they are not exact; no rows are read.",
-        messages.ExplainRows, messages.FilterExplanation, _READS,
+        schemas.ExplainRows, schemas.FilterExplanation, _READS,
     ),
     "read_rows": ToolSpec(
         "Rows", "Read rows, filtered and sorted, within a budget of bytes; `next` goes on after the last one.",
-        messages.ReadRows, messages.RowPage, _READS,
+        schemas.ReadRows, schemas.RowPage, _READS,
     ),
     "count_rows": ToolSpec(
-        "Count", "Count the rows that the filters choose.", messages.CountRows, messages.RowCount, _READS,
+        "Count", "Count the rows that the filters choose.", schemas.CountRows, schemas.RowCount, _READS,
     ),
     "read_cell": ToolSpec(
         "One value", "Read the whole value of one cell, which read_rows may have cut.",
-        messages.ReadCell, messages.CellText, _READS,
+        schemas.ReadCell, schemas.CellText, _READS,
     ),
     "summarize_column": ToolSpec(
         "Summary", "Summarize a column: frequent, distinct and missing values, extremes, a histogram.",
-        messages.SummarizeColumn, messages.SummaryAnswer, _READS,
+        schemas.SummarizeColumn, schemas.SummaryAnswer, _READS,
     ),
     "similar_rows": ToolSpec(
         "Similar rows", "Find the rows nearest to a row, a vector or a text, where the database has vectors.",
-        messages.FindSimilar, messages.RowPage, _READS,
+        schemas.FindSimilar, schemas.RowPage, _READS,
     ),
     "find_drivers": ToolSpec(
         "Drivers", "Find drivers for other databases, which a person can install.",
-        messages.FindDrivers, messages.FoundDrivers, _READS,
+        schemas.FindDrivers, schemas.FoundDrivers, _READS,
     ),
     "export_rows": ToolSpec(
         "Export", "Export rows into a new file on this machine, instead of reading them.",
-        messages.ExportRows, messages.WrittenExport, _FILES,
+        schemas.ExportRows, schemas.WrittenExport, _FILES,
     ),
     "run_console": ToolSpec(
         "Console", "Send requests in the server's own syntax. What cannot be shown to be a read needs allow = write.",
-        messages.RunConsole, messages.ConsoleReplies, _WRITES,
+        schemas.RunConsole, schemas.ConsoleReplies, _WRITES,
     ),
     "plan_changes": ToolSpec(
         "Plan changes", "Show the exact requests that would insert, update or delete rows; nothing is written. "
         "apply_plan sends them.",
-        messages.PlanChanges, messages.ChangePlan, _READS, "plan",
+        schemas.PlanChanges, schemas.ChangePlan, _READS, "plan",
     ),
     "apply_plan": ToolSpec(
         "Apply a plan", "Send the requests of a plan, once, exactly as plan_changes showed them. A row that changed "
         "since is a conflict, and stays.",
-        messages.ApplyPlan, messages.AppliedPlan, _WRITES, "write",
+        schemas.ApplyPlan, schemas.AppliedPlan, _WRITES, "write",
     ),
 }  # fmt: skip
 """The tools by name. Nothing here comes from a server or a driver."""
@@ -167,7 +167,7 @@ def schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
         name: _slim(part) for name, part in msgspec.json.schema(kind)["$defs"].items()
     }
     root = definitions.pop(kind.__name__)
-    if issubclass(kind, messages.ToolAnswer):
+    if issubclass(kind, schemas.ToolAnswer):
         root["properties"]["notes"] = {"type": "array", "items": {"type": "object"}}
         definitions = {name: part for name, part in definitions.items() if name not in ("Remark", "ToolCall")}
     else:
@@ -283,8 +283,8 @@ class AgentServer:
         """Answer with a resource; a description is that of the tool, under the same rules."""
         uri = params.uri
         if uri == CALLS:
-            calls = [msgspec.convert(call, messages.AnsweredCall, from_attributes=True) for call in self._calls]
-            text = as_json(plain(messages.AnsweredCalls(calls=calls)))
+            calls = [msgspec.convert(call, schemas.AnsweredCall, from_attributes=True) for call in self._calls]
+            text = as_json(plain(schemas.AnsweredCalls(calls=calls)))
         elif match := _OBJECT_URI.fullmatch(uri):
             connection, name = map(unquote, match.groups())
             arguments = {"connection": connection, "object": name, "limit": MOST_COLUMNS}
@@ -370,7 +370,7 @@ class AgentServer:
         size = len(text.encode())
         if rules is not None:
             # Those of a file were counted before it was written.
-            rules.allowance.charge(rows=0 if isinstance(answer, messages.WrittenExport) else rows, size=size)
+            rules.allowance.charge(rows=0 if isinstance(answer, schemas.WrittenExport) else rows, size=size)
         record(rows=rows, size=size, code=code)
         content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(content=content, structured_content=values, is_error=bool(code))
@@ -432,12 +432,12 @@ def _decoded(arguments: Mapping[str, Any], kind: type[msgspec.Struct]) -> msgspe
 def _rows_in(answer: msgspec.Struct) -> int:
     """Return how many rows an answer gives away, also into a file; a part of a cell counts as one."""
     match answer:
-        case messages.CellText():
+        case schemas.CellText():
             return 1
-        case messages.RowPage():
+        case schemas.RowPage():
             return len(answer.rows)
-        case messages.ConsoleReplies():
+        case schemas.ConsoleReplies():
             return sum(len(reply.rows) for reply in answer.replies)
-        case messages.WrittenExport():
+        case schemas.WrittenExport():
             return answer.rows
     return 0

@@ -12,7 +12,7 @@ from dragoman_api import Note, Role
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import quoted
 
-from . import messages
+from . import schemas
 from .answers import MASKED, Handles, as_json, harmless, is_shown_cut, rows_within, shown_cell, whole_text
 from .failures import bounded
 from .rules import matches
@@ -89,24 +89,24 @@ class Reader:
         """Return a handle of a row."""
         return self._keys.add(connection, key)
 
-    async def list_connections(self, _call: messages.ListConnections, _helper: Helper) -> messages.ServedConnections:
+    async def list_connections(self, _call: schemas.ListConnections, _helper: Helper) -> schemas.ServedConnections:
         """List what agents may use."""
         served = []
         for name, rules in self.rules.items():
             rows_left, bytes_left = rules.allowance.left()
             served.append(
-                messages.ServedConnection(
+                schemas.ServedConnection(
                     name=name, type=rules.type, allow=rules.power, rows_left=rows_left, bytes_left=bytes_left
                 )
             )
-        return messages.ServedConnections(connections=served)
+        return schemas.ServedConnections(connections=served)
 
-    async def find_drivers(self, call: messages.FindDrivers, _helper: Helper) -> messages.FoundDrivers:
+    async def find_drivers(self, call: schemas.FindDrivers, _helper: Helper) -> schemas.FoundDrivers:
         """Find drivers that the registries offer."""
         listings = await self._runtime.plugins.browse(call.words)
-        return messages.FoundDrivers(
+        return schemas.FoundDrivers(
             drivers=[
-                messages.FoundDriver(
+                schemas.FoundDriver(
                     id=bounded(listing.id),
                     label=bounded(listing.label),
                     types=[*map(bounded, listing.types)],
@@ -119,7 +119,7 @@ class Reader:
             total=len(listings),
         )
 
-    async def list_objects(self, call: messages.ListObjects, helper: Helper) -> messages.ObjectPage:
+    async def list_objects(self, call: schemas.ListObjects, helper: Helper) -> schemas.ObjectPage:
         """List the objects of one level whose names match a pattern."""
         rules = self.rules_for(call.connection)
         limit = rules.rows_for(call.limit)
@@ -128,7 +128,7 @@ class Reader:
                 await self.check_object(session, rules, call.parent)
             listed, notes = await self._level(session, rules, pattern=call.pattern, parent=call.parent)
         listing = [
-            messages.ListedObject(
+            schemas.ListedObject(
                 name=harmless(item.name),
                 rows=item.rows,
                 size=item.size,
@@ -138,7 +138,7 @@ class Reader:
             for item in listed[call.start : call.start + limit]
         ]
         following = call.start + len(listing)
-        return messages.ObjectPage(
+        return schemas.ObjectPage(
             notes=helper.remarks(notes),
             objects=listing,
             total=len(listed),
@@ -175,7 +175,7 @@ class Reader:
         if not rules.is_listed(name):
             raise rules.no_such_object(name)
 
-    async def describe_object(self, call: messages.DescribeObject, helper: Helper) -> messages.ObjectDescription:
+    async def describe_object(self, call: schemas.DescribeObject, helper: Helper) -> schemas.ObjectDescription:
         """Describe the columns of an object whose names match a pattern."""
         rules = self.rules_for(call.connection)
         limit = rules.rows_for(call.limit)
@@ -192,7 +192,7 @@ class Reader:
             if operators not in operator_sets:
                 operator_sets.append(operators)
             listing.append(
-                messages.ShownColumn(
+                schemas.ShownColumn(
                     name=harmless(column.name),
                     type=harmless(column.type),
                     kind="" if column.kind == column.type else str(column.kind),
@@ -207,7 +207,7 @@ class Reader:
             )
         following = call.start + len(listing)
         time = description.time
-        return messages.ObjectDescription(
+        return schemas.ObjectDescription(
             notes=helper.remarks(description.notes, hidden),
             columns=listing,
             operator_sets=operator_sets,
@@ -216,14 +216,14 @@ class Reader:
             next=following if following < len(matching) else None,
         )
 
-    async def explain_rows(self, call: messages.ExplainRows, _helper: Helper) -> messages.FilterExplanation:
+    async def explain_rows(self, call: schemas.ExplainRows, _helper: Helper) -> schemas.FilterExplanation:
         """Say how each filter row would run."""
         rules = self.rules_for(call.connection)
         async with self._sessions.using(call.connection) as session:
             compiled = await (await self.chosen(session, rules, call)).explain()
-        return messages.FilterExplanation(
+        return schemas.FilterExplanation(
             rows=[
-                messages.ExplainedRow(
+                schemas.ExplainedRow(
                     clause=bounded(explanation.clause),
                     exact=explanation.exact,
                     approximations=[bounded(text) for text in (*explanation.approximations, *explanation.unlikely)],
@@ -232,15 +232,15 @@ class Reader:
             ]
         )
 
-    async def count_rows(self, call: messages.CountRows, helper: Helper) -> messages.RowCount:
+    async def count_rows(self, call: schemas.CountRows, helper: Helper) -> schemas.RowCount:
         """Count rows."""
         rules = self.rules_for(call.connection)
         async with self._sessions.using(call.connection) as session:
             number = await (await self.chosen(session, rules, call)).count()
         notes = [note for note in number.notes if note.code != "time-window"]
-        return messages.RowCount(notes=helper.remarks(number.notes), rows=int(number), exact=not notes)
+        return schemas.RowCount(notes=helper.remarks(number.notes), rows=int(number), exact=not notes)
 
-    async def read_rows(self, call: messages.ReadRows, helper: Helper) -> messages.RowPage:
+    async def read_rows(self, call: schemas.ReadRows, helper: Helper) -> schemas.RowPage:
         """Read rows, as many as the budget holds."""
         rules = self.rules_for(call.connection)
         limit, budget = rules.rows_for(call.limit), rules.bytes_for()
@@ -260,7 +260,7 @@ class Reader:
         page = msgspec.structs.replace(page, total=rest.total, total_exact=rest.total_exact)
         return self._answer(call, page, rest.choice, helper, budget=budget)
 
-    async def similar_rows(self, call: messages.FindSimilar, helper: Helper) -> messages.RowPage:
+    async def similar_rows(self, call: schemas.FindSimilar, helper: Helper) -> schemas.RowPage:
         """Find the rows nearest to a row, a vector or a text."""
         rules = self.rules_for(call.connection)
         if sum(origin is not None for origin in (call.row, call.vector, call.text)) != 1:
@@ -275,7 +275,7 @@ class Reader:
             page = await rows.similar(key, vector=call.vector, text=call.text, column=column, limit=limit)
         return self._answer(call, page, rows.selection, helper, budget=budget, whole=True)
 
-    async def read_cell(self, call: messages.ReadCell, _helper: Helper) -> messages.CellText:
+    async def read_cell(self, call: schemas.ReadCell, _helper: Helper) -> schemas.CellText:
         """Read the value of one cell, from a character on."""
         rules = self.rules_for(call.connection)
         rules.rows_for(1)
@@ -289,19 +289,19 @@ class Reader:
         while len(part) > 1 and (size := len(as_json(harmless(part)).encode())) > budget:
             part = part[: max(1, len(part) * budget // size - 1)]
         following = call.start + len(part)
-        return messages.CellText(
+        return schemas.CellText(
             kind=kind, text=harmless(part), length=len(text), next=following if following < len(text) else None
         )
 
-    async def summarize_column(self, call: messages.SummarizeColumn, helper: Helper) -> messages.SummaryAnswer:
+    async def summarize_column(self, call: schemas.SummarizeColumn, helper: Helper) -> schemas.SummaryAnswer:
         """Summarize a column."""
         rules = self.rules_for(call.connection)
         rules.rows_for(1)
         async with self._sessions.using(call.connection) as session:
             rows = await self.chosen(session, rules, call, decisive=[call.column])
             summary = await rows.summarize(call.column, values=call.values, buckets=call.buckets)
-        cell = _cells(messages.CELL)
-        return messages.SummaryAnswer(
+        cell = _cells(schemas.CELL)
+        return schemas.SummaryAnswer(
             notes=helper.remarks(summary.notes),
             rows=summary.rows,
             missing=summary.missing,
@@ -318,10 +318,10 @@ class Reader:
         self,
         session: Session,
         rules: ConnectionRules,
-        choice: messages.ChosenRows,
+        choice: schemas.ChosenRows,
         *,
         columns: Sequence[str] | None = None,
-        sort: Sequence[messages.SortKey] = (),
+        sort: Sequence[schemas.SortKey] = (),
         decisive: Sequence[str] = (),
     ) -> Rows:
         """Return the rows that a call chooses, if the rules let it.
@@ -355,14 +355,14 @@ class Reader:
 
     def _answer(
         self,
-        call: messages.ReadRows | messages.FindSimilar,
+        call: schemas.ReadRows | schemas.FindSimilar,
         page: Page,
         selection: RowSelection,
         helper: Helper,
         *,
         budget: int,
         whole: bool = False,
-    ) -> messages.RowPage:
+    ) -> schemas.RowPage:
         """Return a page as an agent sees it: no hidden columns, no masked values, no more than the budget."""
         rules = self.rules_for(call.connection)
         last = len(page.columns) - 1 if whole else None  # the distance, which a driver adds
@@ -412,8 +412,8 @@ class Reader:
         return self._within(call.connection, rest, remarks, limit=len(rows), budget=budget)
 
     def _within(
-        self, connection: str, rest: _Rest, notes: list[messages.Remark], *, limit: int, budget: int
-    ) -> messages.RowPage:
+        self, connection: str, rest: _Rest, notes: list[schemas.Remark], *, limit: int, budget: int
+    ) -> schemas.RowPage:
         """Return the first rows of what is left that fit into a budget, and a cursor to go on."""
         number, _ = rows_within(rest.rows[:limit], budget)
         page_rows, keys = rest.rows[:number], rest.keys[:number]
@@ -423,17 +423,17 @@ class Reader:
             following = self._rests.add(connection, left)
         if number < len(rest.rows[:limit]):
             reason = f"{number} of {len(rest.rows[:limit])} rows fit into the {budget:,} bytes of an answer"
-            call = messages.ToolCall(why="choose few columns, or go on with `next`")
-            notes = [messages.Remark(code="answer-cut", reason=reason, calls=[call]), *notes]
+            call = schemas.ToolCall(why="choose few columns, or go on with `next`")
+            notes = [schemas.Remark(code="answer-cut", reason=reason, calls=[call]), *notes]
         cut = sorted({rest.columns[place] for row in page_rows for place, cell in enumerate(row) if is_shown_cut(cell)})
         if cut:
             first = next((at for at, row in enumerate(page_rows) if any(map(is_shown_cut, row))), 0)
             place = next(place for place, cell in enumerate(page_rows[first]) if is_shown_cut(cell))
             arguments = {"connection": connection, "row": keys[first] if keys else "", "column": rest.columns[place]}
-            call = messages.ToolCall(why="read a whole value", tool="read_cell", arguments=arguments)
+            call = schemas.ToolCall(why="read a whole value", tool="read_cell", arguments=arguments)
             reason = f"long values are cut: {', '.join(cut[:20])}"
-            notes = [*notes, messages.Remark(code="values-cut", reason=reason, calls=[call])]
-        return messages.RowPage(
+            notes = [*notes, schemas.Remark(code="values-cut", reason=reason, calls=[call])]
+        return schemas.RowPage(
             notes=notes,
             columns=rest.columns,
             rows=page_rows,
