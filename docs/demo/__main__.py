@@ -50,7 +50,7 @@ class Cluster:
 @asynccontextmanager
 async def fake_cluster() -> AsyncIterator[Cluster]:
     """Serve the sample cluster on a free port."""
-    async with servers.serving_bookshop(servers.free_port(9200)) as port:
+    async with servers.serving_bookshop(9200) as port:
         what = "a sample cluster on this machine"
         yield Cluster("127.0.0.1", port, https=False, user="", password="", prefix="", what=what)
 

@@ -9,7 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+import urllib.error
+import urllib.request
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -83,6 +85,25 @@ async def test_only_this_machine_reaches_a_sample():
         for address in ("127.0.0.2", "::1"):
             with pytest.raises(OSError, match=r"refused|unavailable|assign"):
                 socket.create_connection((address, place.port), timeout=5)
+
+
+@pytest.mark.slow
+def test_nobody_reads_a_part_of_a_sample_that_is_being_loaded(tmp_path):
+    port = servers.free_port(29_500)
+    command = [*SAMPLE, "shop", "--port", str(port), "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
+    ) as shop:
+        answer = None
+        while answer is None:
+            assert shop.poll() is None
+            with (
+                suppress(urllib.error.URLError),
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/orders/_count") as body,
+            ):
+                answer = json.load(body)
+        shop.send_signal(signal.SIGINT)
+    assert answer["count"] == 12_003
 
 
 def test_where_the_samples_are_not_installed_it_says_what_to_install(tmp_path):

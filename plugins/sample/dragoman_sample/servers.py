@@ -52,7 +52,7 @@ class SampleServer(NamedTuple):
         holds: What there is to see.
         usual_port: The port that such a server usually has.
         read: A command that reads rows of it, with `{name}` for the name of the connection.
-        serve: Serves it on a port (0 for a free one) while the block runs, and yields the port.
+        serve: Serves it on this port, the next free one, or any for 0, while the block runs; yields the port.
     """
 
     name: str
@@ -90,8 +90,8 @@ async def serving(names: Collection[str] = (), *, port: int | None = None) -> As
         served: list[ServedSample] = []
         for sample in SAMPLES:
             if not names or sample.name in names:
-                free = free_port(sample.usual_port if port is None else port)
-                bound = await stack.enter_async_context(sample.serve(free))
+                first = sample.usual_port if port is None else port
+                bound = await stack.enter_async_context(sample.serve(first))
                 fields = {key: getattr(sample, key) for key in ("name", "type", "holds", "read")}
                 served.append(ServedSample(**fields, host=HOST, port=bound))
         yield served
@@ -115,12 +115,14 @@ def free_port(first: int) -> int:
 
 @asynccontextmanager
 async def serving_bookshop(port: int = 0) -> AsyncIterator[int]:
-    """Serve the bookshop as an Elasticsearch would, and yield the port."""
+    """Serve the bookshop as an Elasticsearch would, on this port or the next free one, and yield the port."""
     from .fakes.elasticsearch import FakeElasticsearch
 
-    async with FakeElasticsearch(port=port) as server:
+    async with FakeElasticsearch() as server:  # on a port of its own, so that nobody reads a part
         await load(server.url)
-        server.requests.clear()
+    server.requests.clear()
+    server.port = free_port(port)
+    async with server:
         yield server.port
 
 
@@ -198,13 +200,14 @@ async def _send(
 
 @asynccontextmanager
 async def serving_library(port: int = 0) -> AsyncIterator[int]:
-    """Serve articles with vectors, and reviews by tenant, as a Weaviate would, and yield the port."""
+    """Serve articles with vectors, and reviews by tenant, as a Weaviate would, as `serving_bookshop` does."""
     from .fakes.weaviate import FakeWeaviate
 
-    async with FakeWeaviate(port=port) as server:
-        async with aiohttp.ClientSession(server.url) as session:
-            await _load_library(session)
-        server.requests.clear()
+    async with FakeWeaviate() as server, aiohttp.ClientSession(server.url) as session:
+        await _load_library(session)
+    server.requests.clear()
+    server.port = free_port(port)
+    async with server:
         yield server.port
 
 
@@ -252,11 +255,11 @@ async def _post(session: aiohttp.ClientSession, path: str, body: object) -> None
 
 @asynccontextmanager
 async def serving_metrics(port: int = 0) -> AsyncIterator[int]:
-    """Serve requests and temperatures of the last hours as a Prometheus would, and yield the port."""
+    """Serve requests and temperatures of the last hours as a Prometheus would, as `serving_bookshop` does."""
     from .fakes.prometheus import FakePrometheus
     from .fakes.serving import serving
 
-    async with serving(FakePrometheus(_samples(int(time.time() * 1000))), port=port) as (_, _, bound):
+    async with serving(FakePrometheus(_samples(int(time.time() * 1000))), port=free_port(port)) as (_, _, bound):
         yield bound
 
 
