@@ -391,3 +391,16 @@ def test_a_conflict_shows_mine_beside_theirs(page: Page, cluster: Cluster) -> No
     page.get_by_role("button", name="Close", exact=True).last.click()
     assert page.get_by_role("region", name="Changes").count() == 0
     assert cluster.send("GET", "/contested/_doc/0")["_source"] == {"title": "theirs"}
+
+
+@pytest.mark.parametrize(("width", "words"), [(1_700, 7), (1_440, 4), (1_280, 0), (400, 0)])
+def test_tools_have_words_where_there_is_room_and_one_line(orders: Page, width: int, words: int) -> None:
+    orders.set_viewport_size({"width": width, "height": 800})
+    tools = orders.get_by_role("toolbar", name="Grid tools")
+    named = ("Over time", "Columns", "Row height", "Side pane", "New row", "Export", "Import")
+    buttons = [tools.get_by_role("button", name=name, exact=True) for name in named]
+    assert sum(button.inner_text() != "" for button in buttons) == words
+    assert all(button.get_attribute("title") for button in buttons)
+    box = tools.bounding_box()
+    assert box
+    assert width < 700 or box["height"] < 50

@@ -170,22 +170,22 @@ export function GridPanel({ open, rows, near, panels }: {
           <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
           <Refreshing grid={grid} />
         </span>
-        {charted && <Button icon="chart" label="Over time" bare pressed={!!chart.column} onClick={chart.flip} />}
+        {charted && <Button icon="chart" label="Over time" bare="widest" pressed={!!chart.column} onClick={chart.flip} />}
         {summarizes && !grid.near.value && (
-          <Button icon="bars" label="At a glance" bare pressed={glancing} onClick={() => setGlancing(!glancing)} />
+          <Button icon="bars" label="At a glance" bare="widest" pressed={glancing} onClick={() => setGlancing(!glancing)} />
         )}
-        <Button icon="columns" label="Columns" bare pressed={pane === "columns"} onClick={() => turn("columns")} />
-        <Button icon="rows" label="Row height" bare onClick={(event) => heightMenu(grid, event.currentTarget as Element)} />
-        <Button icon="pane" label="Side pane" bare pressed={pane === "value"} onClick={() => turn("value")} />
-        {writable && <Button icon="add" label="New row" bare onClick={() => setAdding(true)} />}
+        <Button icon="columns" label="Columns" bare="wide" pressed={pane === "columns"} onClick={() => turn("columns")} />
+        <Button icon="rows" label="Row height" bare="widest" onClick={(event) => heightMenu(grid, event.currentTarget as Element)} />
+        <Button icon="pane" label="Side pane" bare="widest" pressed={pane === "value"} onClick={() => turn("value")} />
+        {writable && <Button icon="add" label="New row" bare="wide" onClick={() => setAdding(true)} />}
         {open.hooks.includes("export_rows") && !grid.near.value && (
-          <Button icon="export" label="Export" bare onClick={() => setExporting(true)} />
+          <Button icon="export" label="Export" bare="wide" onClick={() => setExporting(true)} />
         )}
         {canCopy(open) && !grid.near.value && (
           <Button icon="copy" label="Copy to a connection" bare onClick={() => (copying.value = { connection, rows: grid.shown })} />
         )}
         {open.hooks.includes("plan_change") && !grid.near.value && (
-          <Button icon="import" label="Import" bare onClick={() => go({ view: "import", connection: open.connection, object: rows.object })} />
+          <Button icon="import" label="Import" bare="wide" onClick={() => go({ view: "import", connection: open.connection, object: rows.object })} />
         )}
         <a class="button plain bare" href={write({ view: "structure", connection, object })} aria-label="Structure" title="Structure">
           <StructureIcon />

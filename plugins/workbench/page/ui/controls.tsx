@@ -12,8 +12,8 @@ interface ButtonProps {
   readonly label: string;
   readonly onClick: (event: MouseEvent) => void;
   readonly tone?: "plain" | "primary" | "danger" | "quiet";
-  /** Show the icon alone; the label is then the name and the tooltip. */
-  readonly bare?: boolean;
+  /** Show the icon alone; the label is then the name and the tooltip. With `wide` or `widest`, also where there is room. */
+  readonly bare?: boolean | "wide" | "widest";
   readonly disabled?: boolean;
   readonly busy?: boolean;
   readonly pressed?: boolean;
@@ -31,7 +31,7 @@ export function Button(props: ButtonProps) {
   const button = (
     <button
       type={submit ? "submit" : "button"}
-      class={`button ${tone}${bare ? " bare" : ""}`}
+      class={`button ${tone}${bare ? ` bare${bare === true ? "" : ` ${bare}`}` : ""}`}
       onClick={onClick}
       disabled={disabled || busy || !!why}
       tabIndex={tabIndex}
@@ -43,7 +43,7 @@ export function Button(props: ButtonProps) {
       title={title ?? (bare ? label : undefined)}
     >
       {busy ? <span class="spinner" aria-hidden="true" /> : icon && <Icon name={icon} />}
-      {!bare && <span>{label}</span>}
+      {bare !== true && <span>{label}</span>}
     </button>
   );
   if (!why) return button;
