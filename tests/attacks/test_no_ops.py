@@ -17,6 +17,8 @@ from dragoman_api.errors import SandboxError
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 LAYERS = {
     ("landlock",): "fs_read",
     ("seccomp",): "network",

@@ -110,6 +110,7 @@ EXPORTS = [
 @pytest.mark.parametrize(
     ("name", "shape"), mostly_slow(EXPORTS, fast=[case for case in EXPORTS if case != ("keys", "parquet")])
 )
+@pytest.mark.slow
 def test_any_row_is_exported_or_refused_clearly(evil, tmp_path, name, shape):
     """Documents pass untouched, whatever they are; tables need rows that can be read."""
     readable = name in ("digits", "far", "minus", "keys") or shape == "documents" or (name, shape) == ("text", "csv")

@@ -26,6 +26,8 @@ from dragoman_worker.lockdown import kernel
 from slow_cases import mostly_slow
 from thorough import one_in
 
+pytestmark = pytest.mark.slow
+
 FAILED, QUERY, LATE = "connection-failed", "query-failed", "deadline-exceeded"
 ATTACKS = {
     "silence": LATE,

@@ -386,6 +386,7 @@ UNWANTED = [
 
 
 @pytest.mark.parametrize(("words", "unwanted"), mostly_slow(UNWANTED, fast=UNWANTED[::2]))
+@pytest.mark.slow
 def test_a_command_imports_only_what_it_needs(shop, words, unwanted):
     code = (
         "import sys; from dragoman.cli import app; app.run();"

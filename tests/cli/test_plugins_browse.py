@@ -154,6 +154,7 @@ def test_the_installed_version_is_marked_among_all(empty):
     assert [line.endswith("installed") for line in lines] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_terminal_obeys_nothing_an_author_wrote(tmp_path):
     house = Machine(tmp_path / "home")
     house("registry", "add", marketplace.hostile(tmp_path / "r"), "--name", "evil")
@@ -206,6 +207,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("spoil", BAD.values(), ids=BAD)
+@pytest.mark.slow
 def test_one_bad_record_hides_itself_and_says_so_and_takes_no_other_with_it(spoil, known, offered, tmp_path):
     wheelhouse.copy(offered.parent, tmp_path / "copy")
     root = tmp_path / "copy" / "registry"

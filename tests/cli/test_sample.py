@@ -62,6 +62,7 @@ def test_the_commands_that_it_prints_save_each_sample_and_read_rows_of_it(tmp_pa
             assert len(json.loads(run(tmp_path, page, "--json"))["rows"]) == 5
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken_is_left_alone_and_a_saved_sample_is_not_saved_again(tmp_path):
     saved = tmp_path / "config/connections.toml"
     saved.parent.mkdir(parents=True)
@@ -122,6 +123,7 @@ def test_where_the_samples_are_not_installed_it_says_what_to_install(tmp_path):
     assert (failure["code"], failure["hint"]) == ("extra-missing", add_command("dragoman[sample]"))
 
 
+@pytest.mark.slow
 def test_the_samples_end_with_the_process_that_started_them():
     """A workbench that is killed leaves no server behind."""
     command = [sys.executable, "-m", "dragoman_sample.servers"]

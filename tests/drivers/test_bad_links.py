@@ -19,6 +19,8 @@ from dragoman_weaviate.driver import Driver as Weaviate
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+pytestmark = pytest.mark.slow
+
 ROWS = 250
 LINKS: dict[str, tuple[Any, ...]] = {
     "closes after each answer": ("closes", {"Connection": "close"}),

@@ -43,6 +43,7 @@ OPERATIONS = [
 
 
 @pytest.mark.parametrize(("operation", "answers"), OPERATIONS)
+@pytest.mark.slow
 def test_what_cannot_be_decoded_is_an_error_of_the_contract_whatever_was_asked(
     operation: Callable[[], Any], answers: list[Any]
 ) -> None:

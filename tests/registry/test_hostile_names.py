@@ -256,6 +256,7 @@ def test_the_page_of_many_drivers_is_one_of_the_registrys_files():
         assert not belongs(stray), stray
 
 
+@pytest.mark.slow
 def test_the_command_says_what_a_mirror_lacks_and_ends_with_1(case: Case, tmp_path: Path):
     catalog = case.catalog()
     [project] = [each for each in catalog["projects"] if each["plugin"] == "demo"]

@@ -378,6 +378,7 @@ async def test_a_line_of_the_audit_is_bounded_and_a_digest_stands_for_the_rest(t
     assert len(second) < 2 << 20
 
 
+@pytest.mark.slow
 def test_lines_that_processes_append_at_the_same_time_never_mix(tmp_path):
     program = (
         "import sys, anyio; from pathlib import Path; from dragoman.automations.audit import Audit\n"

@@ -266,6 +266,7 @@ def test_a_bad_line_of_a_table_is_one_row_with_its_reason():
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.slow
 def test_a_row_of_very_many_lines_is_read_once(monkeypatch):
     monkeypatch.setattr(sources, "BLOCK", 1 << 18)
     lines = 200_000
@@ -274,6 +275,7 @@ def test_a_row_of_very_many_lines_is_read_once(monkeypatch):
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.slow
 def test_a_table_may_have_very_many_columns(monkeypatch):
     monkeypatch.setattr(sources, "BLOCK", 1 << 18)
     names = [f"c{at}" for at in range(200_000)]
@@ -320,6 +322,7 @@ def test_a_carriage_return_in_quotes_or_at_the_end_of_a_line_ends_no_other():
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("long", [b'"%s"', b'{"a":"%s","b":[1]}', b"%s", b"[[[%s]]]"])
+@pytest.mark.slow
 def test_an_element_of_any_size_takes_the_memory_of_a_row(monkeypatch, long):
     monkeypatch.setattr(sources, "BLOCK", 1 << 16)
     monkeypatch.setattr(records, "RECORD_BYTES", 1 << 16)

@@ -207,6 +207,7 @@ def test_the_leaves_of_arrays_are_decoded_as_they_lie():
     assert values(batch, 3) == [0, 1, 2, 3, None]
 
 
+@pytest.mark.slow
 def test_the_leaves_of_arrays_are_the_same_decoded_and_one_by_one():
     chosen = random.Random(7)
 
@@ -574,6 +575,7 @@ def evaluate(kind, value):
 
 
 @pytest.mark.parametrize("seed", mostly_slow(range(40), fast=range(16)))
+@pytest.mark.slow
 def test_random_documents_are_in_the_table_as_python_finds_them(seed):
     dice = random.Random(seed)
     odd = dice.choice([0, 0.001, 0.01, 0.1, 0.5])

@@ -169,6 +169,7 @@ async def main(runtime):
 
 
 @pytest.mark.parametrize("named", [True, False])
+@pytest.mark.slow
 def test_the_automation_runs_only_where_the_settings_name_it(make_runtime, home, dragoman, tmp_path, named):
     async def prepare():
         async with runtime_with(make_runtime) as runtime, runtime.open("memory"):

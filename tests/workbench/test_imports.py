@@ -92,6 +92,7 @@ async def test_rejected_rows_are_shown_and_downloaded(shop_tab: Tab) -> None:
         assert [json.loads(line)["row"] for line in (await answer.text()).splitlines()] == [2, 3]
 
 
+@pytest.mark.slow
 async def test_an_import_that_was_cancelled_goes_on_where_it_ended(shop_tab: Tab, shop_home: Path) -> None:
     name = f"many-{uuid4().hex[:8]}"
     sent = await upload(shop_tab, "".join(f'{{"id":"{at}","n":{at}}}\n' for at in range(30_000)), name="many.ndjson")
@@ -146,6 +147,7 @@ async def test_an_import_is_taken_back_and_a_row_that_was_changed_since_stays(sh
     assert (await shop_tab.failure("imports/download", id=job["id"], file="rejected"))["code"] == "not-found"
 
 
+@pytest.mark.slow
 async def test_an_undo_that_is_cancelled_says_so_and_can_be_asked_for_again(shop_tab: Tab) -> None:
     name = f"half-{uuid4().hex[:8]}"
     sent = await upload(shop_tab, "".join(f'{{"id":"{at}","n":{at}}}\n' for at in range(20_000)), name="a.ndjson")

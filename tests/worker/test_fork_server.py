@@ -148,6 +148,7 @@ def way(request: pytest.FixtureRequest) -> str:
         ("import threading; threading.Thread(target=os._exit, args=(5,)).start(); time.sleep(9)", "exit status 5"),
     ],
 )
+@pytest.mark.slow
 async def test_the_host_learns_how_a_process_ended(workshop: Workshop, way: str, end: str, status: str) -> None:
     async with workshop.attempting(end) as worker:
         with pytest.raises(DriverCrashedError) as caught:
@@ -181,6 +182,7 @@ def boot_server(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     monkeypatch.setattr(bare_process, "BOOT", bare_process.BOOT.replace("from dragoman_worker.main", only_there))
 
 
+@pytest.mark.slow
 async def test_servers_that_die_leave_their_starts_to_spawned_processes(
     workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +198,7 @@ async def test_servers_that_die_leave_their_starts_to_spawned_processes(
     assert children() == before
 
 
+@pytest.mark.slow
 async def test_a_machine_that_cannot_fork_in_this_way_spawns_and_says_nothing(
     workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +247,7 @@ async def test_a_machine_without_room_for_a_process_is_an_error_and_keeps_its_se
 
 
 @pytest.mark.parametrize("status", [None, "Seccomp:\t2\n"])
+@pytest.mark.slow
 async def test_a_server_whose_filters_cannot_be_counted_is_not_used(
     workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, status: str | None
 ) -> None:
@@ -269,6 +273,7 @@ def reap(pid: int) -> None:
 
 
 @pytest.mark.parametrize("descriptors", [True, False], ids=["with pidfd", "without pidfd"])
+@pytest.mark.slow
 async def test_processes_that_the_program_reaps_have_ended(
     workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, descriptors: bool
 ) -> None:
@@ -364,6 +369,7 @@ channel.FORK_REPLY = Reply()
     assert "which is no child of this one, and was killed" in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_process_whose_server_died_before_it_told_of_it_is_ended(
     workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

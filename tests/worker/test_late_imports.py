@@ -128,6 +128,7 @@ def test_an_annotation_or_a_comparison_of_types_imports_no_late_module() -> None
 
 
 @pytest.mark.parametrize("code", [REAL, HANDSHAKE], ids=["names", "websocket"])
+@pytest.mark.slow
 def test_what_a_driver_takes_from_a_package_is_the_real_thing(code: str) -> None:
     subprocess.run([sys.executable, "-c", START + code], check=True)
 
@@ -219,6 +220,7 @@ assert vars(client)["ClientWSTimeout"] is sys.modules["aiohttp.client_ws"].Clien
 
 
 @pytest.mark.parametrize("code", [BESIDE, AT_ONCE, SET, FAILS], ids=["beside", "at-once", "set", "fails"])
+@pytest.mark.slow
 def test_a_late_module_is_whole_for_every_thread_and_after_a_failed_import(code: str) -> None:
     subprocess.run([sys.executable, "-c", START + code], check=True)
 

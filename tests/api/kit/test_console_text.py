@@ -73,6 +73,7 @@ def texts(draw: st.DrawFn) -> tuple[str, list[tuple[str, str, list[str], int]]]:
 
 
 @given(texts())
+@pytest.mark.slow
 def test_every_value_is_read_whatever_stands_between(made: tuple[str, list[tuple[str, str, list[str], int]]]) -> None:
     text, told = made
     found = read(text)

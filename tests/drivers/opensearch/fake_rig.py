@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from drivers import rigging
 from drivers.elasticsearch.rig import Rig
 
@@ -14,7 +15,7 @@ from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-VERSIONS = ("2.19.6", "3.9.0")
+VERSIONS = (pytest.param("2.19.6", marks=pytest.mark.slow), "3.9.0")
 
 
 @asynccontextmanager

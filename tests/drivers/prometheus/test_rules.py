@@ -275,7 +275,9 @@ class Rules:
 
 
 class TestRulesOnFake(Rules):
-    @pytest.fixture(params=["2.42.0", "3.16.0", ""], ids=["2", "3", "victoriametrics"])
+    @pytest.fixture(
+        params=["2.42.0", pytest.param("3.16.0", marks=pytest.mark.slow), ""], ids=["2", "3", "victoriametrics"]
+    )
     async def metrics(self, request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
         async with on_fake(request.param) as rig:
             yield rig

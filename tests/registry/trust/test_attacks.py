@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("http", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["disk", "http"])
 @pytest.mark.parametrize("one", ATTACKS, ids=lambda one: one.name)
+@pytest.mark.slow
 def test_an_attack_ends_as_the_page_says_and_never_in_other_code(one, http: bool, tmp_path: Path):
     assert attempt(one, tmp_path, http=http) == one.ends
 

@@ -100,6 +100,7 @@ def test_the_elasticsearch_wheel_has_no_fault(host: Host):
 
 @pytest.mark.parametrize("hostile", ALL)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.slow
 def test_a_hostile_wheel_is_refused_for_its_reason_which_is_in_the_reference(hostile: Hostile, tmp_path: Path):
     found = check(hostile(tmp_path), host=FIXED)
     said = next((fault.reason for fault in found if fault.code == hostile.code), None)
@@ -173,6 +174,7 @@ MORE += [
 
 @pytest.mark.parametrize("hostile", FEW + MORE)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.slow
 def test_a_hostile_wheel_is_neither_published_nor_installed_and_writes_nothing(hostile: Hostile, tmp_path: Path):
     path = hostile(tmp_path / "w")
     if not hostile.fits:

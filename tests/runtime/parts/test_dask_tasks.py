@@ -24,6 +24,8 @@ from dragoman_dask.exports import parts_target
 from dragoman_dask.pace import Pace
 from splits import SPLIT, part
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def no_blocking_calls():

@@ -22,6 +22,8 @@ from dragoman_dask.exports import export_part, parts_target
 from dragoman_dask.object_stores import ObjectStore, parse_target
 from memory_in_parts import fill
 
+pytestmark = pytest.mark.slow
+
 
 class Memory(MemoryFileSystem):
     """A store in this process, under a name of its own."""
