@@ -235,7 +235,7 @@ def test_a_limit_that_is_none_ends_an_export(limit: int) -> None:
 # anything else
 
 
-@pytest.mark.parametrize("version", [f"{DIGITS}.1", "٣.٤"])
+@pytest.mark.parametrize("version", [f"{DIGITS}.1", "٣.٤"], ids=["many digits", "other digits"])
 def test_a_version_is_bounded_before_it_is_read(wording: Wording, version: str) -> None:
     with pytest.raises(DragomanError) as caught:
         Answers(reply({"version": version}), reply({})).run(connect.identify(profile("http://h:1")))
