@@ -21,22 +21,28 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
-from tests.installs import install_and_do, pythons, release_beside
+from packaging.utils import canonicalize_name
+from tests.installs import MINORS, install_and_do, pythons, release_beside
+from tests.lowest_versions import declared
 from tests.lowest_versions import requirements as lowest
 from tests.main_job import JobError, sample_cluster
+from trove_classifiers import classifiers
 
 from bundled_drivers import MANIFESTS
 
 ROOT = Path(__file__).parents[2]
 DATE = "1800000000"
+BILLS = ("dragoman", "dragoman-workbench-page")
 NAMES = {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_sample", "dragoman_workbench"}
+DISTRIBUTIONS = [ROOT, *(ROOT / "plugins" / name.removeprefix("dragoman_") for name in NAMES - {"dragoman"})]
 bundle = runpy.run_path(str(ROOT / "plugins/bundle.py"))["bundle"]
+pytestmark = pytest.mark.timeout(300)
 OFFLINE = ["unshare", "--map-root-user", "--net"]
 
 
 def run(*words: object, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
     command = [str(word) for word in words]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, **options)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=280, check=False, **options)
     assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done
 
@@ -81,12 +87,26 @@ def make_release(folder: Path) -> Path:
     spare = shutil.ignore_patterns("__pycache__", "bundled", ".venv", "cache", "*.pyc", "node_modules")
     for name in ("runtime", "registry", "plugins"):
         shutil.copytree(ROOT / name, tree / name, ignore=spare)
-    for name in (".gitignore", "pyproject.toml", "README.md", "LICENSE", "Makefile"):
+    for name in (".gitignore", "pyproject.toml", "README.md", "LICENSE", "Makefile", "tests/constraints.txt"):
+        (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)
     (tree / ".venv").symlink_to(Path(sys.prefix))
+    commit(tree, tag="v1.0.0")
     command = ["make", "-o", ".venv/.demo", "-o", ".venv/.workbench", "release", f"KEYS={folder / 'keys'}"]
     run(*command, cwd=tree, env={**os.environ, "SOURCE_DATE_EPOCH": DATE})
     return tree
+
+
+def commit(tree: Path, *, tag: str = "") -> None:
+    """Commit everything in a folder, and tag it."""
+    person = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    run("git", "init", "-q", cwd=tree)
+    (tree / ".git/info").mkdir(exist_ok=True)
+    (tree / ".git/info/exclude").write_text(".venv\n")
+    run("git", "add", "-A", cwd=tree)
+    run("git", *person, "commit", "-qm", "A release", cwd=tree)
+    if tag:
+        run("git", *person, "tag", tag, cwd=tree)
 
 
 def wheels_of(tree: Path) -> dict[str, Path]:
@@ -94,7 +114,6 @@ def wheels_of(tree: Path) -> dict[str, Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_released_host_installs_its_drivers_without_a_network(tree: Path, tmp_path: Path):
     """A saved connection is opened in an environment into which the host's wheel was installed, and nothing else."""
     keys, wheels = tree.parent / "keys", wheels_of(tree)
@@ -126,7 +145,6 @@ def test_a_released_host_installs_its_drivers_without_a_network(tree: Path, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_stranger_with_nothing_but_wheels_reads_rows_of_the_samples_in_a_minute(tree: Path, tmp_path: Path):
     wheels = wheels_of(tree)
     python = empty_environment(
@@ -148,7 +166,6 @@ def test_a_stranger_with_nothing_but_wheels_reads_rows_of_the_samples_in_a_minut
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_first_hour_runs_on_the_wheels_with_the_lowest_versions_that_they_declare(tree: Path, tmp_path: Path):
     uv, wheels = Path(sys.executable).with_name("uv"), wheels_of(tree)
     (tmp_path / "lowest.txt").write_text("\n".join(lowest(kit=True)))
@@ -166,7 +183,6 @@ def test_the_first_hour_runs_on_the_wheels_with_the_lowest_versions_that_they_de
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_release_does_its_main_job_as_a_tool_of_uv_and_one_without_drivers_does_not(tree: Path):
     """`make installs` tries the other tools, each Python and the extras."""
     with release_beside(tree / "dist") as release, sample_cluster() as port:
@@ -196,19 +212,40 @@ def test_every_wheel_has_its_licence_and_the_page_those_of_the_packages_in_it(tr
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_same_sources_keys_and_date_give_the_same_bytes_in_another_folder(tree: Path, tmp_path: Path):
     shutil.copytree(tree.parent / "keys", tmp_path / "another/keys")
     dist, again = tree / "dist", make_release(tmp_path / "another") / "dist"
     names = {path.name for path in dist.iterdir()}
     assert names == {f"{name}-1.0.0{end}" for name in NAMES for end in (".tar.gz", "-py3-none-any.whl")} | {
-        "SHA256SUMS"
+        "SHA256SUMS",
+        "dragoman.cdx.json",
+        "dragoman-workbench-page.cdx.json",
     }
     assert {path.name: path.read_bytes() for path in again.iterdir()} == {
         name: (dist / name).read_bytes() for name in names
     }
     run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=dist)
     run(sys.executable, "-m", "twine", "check", "--strict", *dist.glob("*.gz"), *dist.glob("*.whl"), cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_the_bills_name_every_package_with_its_version_and_the_date_of_the_release(tree: Path):
+    wheels, page = (json.loads((tree / f"dist/{name}.cdx.json").read_text()) for name in BILLS)
+    for bill in (wheels, page):
+        assert "serialNumber" not in bill
+        assert bill["metadata"]["timestamp"].startswith("2027-01-15T08:00:00")
+        assert str(tree.parent) not in json.dumps(bill)
+    pins = dict(line.split("==") for line in (ROOT / "tests/constraints.txt").read_text().splitlines())
+    pinned = {canonicalize_name(name): version for name, version in pins.items()}
+    versions = {canonicalize_name(entry["name"]): entry["version"] for entry in wheels["components"]}
+    assert {name.replace("_", "-") for name in NAMES} <= versions.keys()
+    assert {requirement.name for _, _, requirement in declared() if requirement.name != "hypothesis"} <= versions.keys()
+    assert {name: version for name, version in versions.items() if pinned.get(name, version) != version} == {}
+    locked = json.loads((ROOT / "plugins/workbench/page/package-lock.json").read_text())["packages"]
+    shipped = {
+        place.rpartition("node_modules/")[2] for place, package in locked.items() if place and not package.get("dev")
+    }
+    assert {entry["name"] for entry in page["components"]} == shipped
 
 
 @pytest.mark.slow
@@ -234,6 +271,42 @@ def test_a_release_deletes_nothing_but_an_earlier_one(tmp_path: Path):
         assert stranger.read_text() == "mine"
         assert "is no file of a release" in done.stderr
         shutil.rmtree(tmp_path / "dist")
+
+
+def test_each_published_distribution_says_on_which_pythons_it_runs():
+    promised = {f"Programming Language :: Python :: 3.{minor}" for minor in MINORS}
+    for project in DISTRIBUTIONS:
+        told = set(tomllib.loads((project / "pyproject.toml").read_text())["project"]["classifiers"])
+        assert told <= classifiers, project
+        assert {name for name in told if "Python :: 3." in name} == promised, project
+
+
+def test_keys_sign_only_the_tagged_commit_of_a_clean_tree(tmp_path: Path):
+    tree = tmp_path / "tree"
+    shutil.copytree(
+        ROOT / "plugins",
+        tree / "plugins",
+        ignore=lambda folder, names: [name for name in names if Path(folder, name).is_dir()],
+    )
+    shutil.copy(ROOT / "pyproject.toml", tree)
+
+    def refusal() -> str:
+        command = [sys.executable, "plugins/release.py", "dist", "--keys", str(tmp_path / "keys")]
+        variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GIT_CEILING_DIRECTORIES": str(tmp_path)}
+        done = subprocess.run(command, cwd=tree, env=variables, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert not (tmp_path / "keys").exists()
+        return done.stderr
+
+    assert "is no checkout of git" in refusal()
+    commit(tree, tag="v0.9.9")
+    assert "the commit lacks the tag v1.0.0" in refusal()
+    run("git", "tag", "v1.0.0", cwd=tree)
+    (tree / "plugins/more.py").write_text("")
+    assert "the tree differs from its commit" in refusal()
+    (tree / "plugins/more.py").unlink()
+    command = [sys.executable, "-c", "import release; release.check_tag()"]
+    run(*command, cwd=tree / "plugins", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
 
 
 def test_each_distribution_has_the_licence_and_a_page():
