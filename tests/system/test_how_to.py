@@ -121,7 +121,7 @@ ELSEWHERE = {
     },
     "use-the-console.md": {"dragoman console vectors": "drivers/weaviate/console/test_console_answers.py asks such"},
     "use-the-workbench.md": {
-        "pip install": "it installs from the web",
+        "uv tool install": "it installs from the web",
         "dragoman workbench": "it serves until it is stopped; workbench/test_command.py",
         "ssh -L": "it needs another machine",
     },
