@@ -44,6 +44,11 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Check whether a release consists of exactly these files."""
         return _digests(self.wheels, self.dependencies) == _digests(release.wheels, release.dependencies)
 
+    def contradicts(self, other: Locked | Release) -> bool:
+        """Check whether a file of the same name has other bytes there."""
+        theirs = dict(_digests(other.wheels, other.dependencies))
+        return any(theirs.get(file, digest) != digest for file, digest in _digests(self.wheels, self.dependencies))
+
     def narrow(self, release: Release) -> Release:
         """Leave out the wheels that were added to the release after it was locked."""
         ours = _digests(self.wheels, self.dependencies)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dragoman.connections.saved_connections import SavedConnection
     from dragoman.sandbox.levels import SandboxReport
+    from dragoman_registry.client.generation import Generation
 
     from .options import Options
 
@@ -138,17 +139,34 @@ def _registries(options: Options) -> Iterator[Finding]:
 
 
 def _drivers(options: Options) -> Iterator[Finding]:
+    from dragoman.plugins.advisory_cache import LOCKED_OTHERWISE, PUBLISHED_OTHERWISE, SYNC, locked_otherwise
+    from dragoman_registry.client import lockfile
     from dragoman_registry.client.installed_drivers import Store
 
     store = Store(options.paths().data)
+    entries = lockfile.read(store.lock_file)
     for generation in store.installed():
         if generation.linked:
             description = f"{generation.version}: runs from {generation.registry}, unsigned"
             yield f"driver {generation.plugin}", "warning", description, f"dragoman driver unlink {generation.plugin}"
         elif faults := store.verify(generation):
             yield f"driver {generation.plugin}", "fault", str(faults[0]), f"dragoman plugins repair {generation.plugin}"
+        elif locked_otherwise(generation, entries):
+            yield f"driver {generation.plugin}", "fault", f"{generation.version} {LOCKED_OTHERWISE}", SYNC
+        elif _published_otherwise(options, generation):
+            description = f"{generation.version} {PUBLISHED_OTHERWISE.format(generation.registry)}"
+            yield f"driver {generation.plugin}", "fault", description, f"dragoman plugins update {generation.plugin}"
         else:
             yield f"driver {generation.plugin}", "ok", f"{generation.version}, all files intact", ""
+
+
+def _published_otherwise(options: Options, generation: Generation) -> bool:
+    from dragoman.plugins.advisory_cache import differs
+    from dragoman.plugins.registries import Registries
+
+    with suppress(DragomanError):  # an unreadable registry is reported by itself
+        return any(differs(generation, registry) for registry in Registries(options.paths()).open())
+    return False
 
 
 @click.command(cls=Command)

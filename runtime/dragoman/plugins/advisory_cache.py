@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman_api.errors import InstallError, RegistryError
+from dragoman_api.errors import DragomanError, InstallError, PluginNotFoundError, RegistryError
+from dragoman_registry.client import lockfile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from dragoman_registry.client.generation import Generation
     from dragoman_registry.client.installed_drivers import Store
+    from dragoman_registry.client.lockfile import Locked
     from dragoman_registry.index.registry_reader import Registry
 
     from .registries import Registries
@@ -24,6 +28,26 @@ ASKING_SECONDS = 2.0
 WEB_SECONDS = 900.0
 """Seconds for which advisories from a web server stay fresh."""
 _NOTE = "advisories"
+
+
+LOCKED_OTHERWISE = "has other bytes than plugins.lock names for this version"
+PUBLISHED_OTHERWISE = "has other bytes than the registry {} offers under this version"
+SYNC = "dragoman plugins sync"
+
+
+def locked_otherwise(generation: Generation, entries: Mapping[str, Locked]) -> bool:
+    """Check whether the lock names other bytes for the installed version."""
+    entry = entries.get(generation.plugin)
+    return entry is not None and generation.locked.contradicts(entry)
+
+
+def differs(generation: Generation, registry: Registry) -> bool:
+    """Check whether the registry that a driver came from has other bytes under its version. Raises as `releases`."""
+    if generation.linked or generation.registry != registry.name:
+        return False
+    with suppress(PluginNotFoundError):
+        return any(map(generation.locked.contradicts, registry.releases(generation.plugin)))
+    return False
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -72,6 +96,10 @@ class AdvisoryCache:
                     "deprecated": advisories.deprecated,
                 }
                 answer |= {"stamp": stamps[registry.location], "held": by_status}
+                if stamps[registry.location]:  # the whole catalog of a web server is too much for an opening
+                    answer["other_bytes"] = [
+                        generation.sha256 for generation in self._store.installed() if differs(generation, registry)
+                    ]
             answers[registry.location] = answer
 
         def merge(note: dict[str, Any] | None) -> dict[str, Any]:
@@ -100,11 +128,17 @@ class AdvisoryCache:
             for status, projects in advisories:
                 if reason := held_against(projects, generation.project, generation.version):
                     reasons.setdefault(status, reason)
-        subject = f"{generation.plugin} {generation.version} is"
-        notices = tuple(
-            f"{subject} {status}: {reasons[status]}" for status in ("deprecated", "yanked") if status in reasons
-        )
-        return Standing(reasons.get("quarantined"), notices)
+        subject = f"{generation.plugin} {generation.version}"
+        notices = [f"is {status}: {reasons[status]}" for status in ("deprecated", "yanked") if status in reasons]
+        notices += self._other_bytes(generation)
+        return Standing(reasons.get("quarantined"), tuple(f"{subject} {notice}" for notice in notices))
+
+    def _other_bytes(self, generation: Generation) -> Iterator[str]:
+        with suppress(DragomanError):  # an unreadable lock keeps no driver from running
+            if locked_otherwise(generation, lockfile.read(self._store.lock_file)):
+                yield f"{LOCKED_OTHERWISE} ({SYNC})"
+        if any(generation.sha256 in answer.get("other_bytes", ()) for answer in self._cached_answers().values()):
+            yield f"{PUBLISHED_OTHERWISE.format(generation.registry)} (dragoman plugins update {generation.plugin})"
 
     def _cached_answers(self) -> dict[str, Any]:
         return self._answers if self._answers is not None else self._store.note(_NOTE) or {}
