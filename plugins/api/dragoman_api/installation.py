@@ -121,13 +121,11 @@ def upgrade_command() -> str:
         case Installer.SYSTEM:
             return f"{'uv tool' if _prefers_uv() else 'pipx'} install {HOST}"
         case _:
-            return shell_line([*_pip("install"), "--upgrade", HOST])
+            return shell_line([*_pip("install"), "--upgrade", *_ours()])
 
 
 def removal_command() -> str:
     """Return the command that removes dragoman, and the distributions beside it, from this environment."""
-    from importlib.metadata import distributions
-
     match installer():
         case Installer.UV_TOOL:
             return f"uv tool uninstall {HOST}"
@@ -136,10 +134,16 @@ def removal_command() -> str:
         case Installer.UVX:
             return f"uv cache clean {HOST}"
         case manager:
-            names = {distribution.metadata["Name"].replace("_", "-") for distribution in distributions()}
-            ours = sorted(name for name in names if name == HOST or name.startswith(f"{HOST}-"))
             break_in = ["--break-system-packages"] if manager == Installer.SYSTEM else []
-            return shell_line([*_pip("uninstall"), *break_in, *ours])
+            return shell_line([*_pip("uninstall"), *break_in, *_ours()])
+
+
+def _ours() -> list[str]:
+    """Return the names of the distributions of dragoman in this environment."""
+    from importlib.metadata import distributions
+
+    names = {distribution.metadata["Name"].replace("_", "-") for distribution in distributions()}
+    return sorted(name for name in {HOST, *names} if name == HOST or name.startswith(f"{HOST}-"))
 
 
 def _pip(verb: str) -> list[str]:
