@@ -47,7 +47,7 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test quick slow some floors floors-single installs fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
+.PHONY: help changelog setup demo test quick slow some floors floors-single installs fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -181,6 +181,9 @@ bench: $(TOOLS) $(BUNDLE) ## the benchmarks, each against its baseline
 
 release: $(DEMO) page ## signed drivers inside the host's wheel, and the wheels and sdists beside it, in dist; KEYS=DIR for a real one, else for development
 	@$(BIN)/python plugins/release.py dist $(if $(KEYS),--keys "$(KEYS)")
+
+changelog: $(TOOLS) ## move the fragments of docs/changes into the changelog, under the version of pyproject.toml
+	@$(BIN)/towncrier build --yes --version "$$($(BIN)/python -m tests.versions)"
 
 clean: ## remove what make made
 	rm -rf $(VENV) runtime/dragoman/bundled build dist
