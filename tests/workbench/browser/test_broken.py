@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
+from workbench.browser.conftest import Cluster, browsing, read_address, running, serving, show
 from workbench.browser.slow_line import SlowLine
 from workbench.browser.test_flows import SAVE, command
 
@@ -131,3 +132,27 @@ def test_a_workbench_that_ends_is_said_and_what_is_shown_stays(chromium: Browser
         os.kill(int(own.stem.removeprefix("open-")), signal.SIGTERM)
         page.get_by_text("the workbench has ended").wait_for()
         assert page.locator(".cell").first.inner_text() == text
+
+
+def test_a_server_that_dies_and_comes_back_is_said_once_each_and_the_first_message_goes(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    words = ("-m", "dragoman", "sample", "shop", "--json", "--port")
+    with ExitStack() as stack:
+        with running(*words, 0) as served:
+            port = served["samples"][0]["port"]
+            command(tmp_path / "home", *SAVE, "--port", port)
+            page = stack.enter_context(
+                browsing(chromium, read_address(stack.enter_context(serving(tmp_path / "home"))))
+            )
+            begin(page)
+        header, toasts = page.get_by_role("banner"), page.locator(".toast")
+        header.get_by_text("no answer").wait_for(timeout=20_000)
+        assert toasts.count() == 1
+        assert "shop does not answer" in toasts.inner_text()
+        page.wait_for_timeout(12_000)  # another check fails
+        assert toasts.count() == 1
+        with running(*words, port):
+            page.get_by_text("shop answers again.").wait_for(timeout=20_000)
+            header.get_by_text("no answer").wait_for(state="detached", timeout=5_000)
+            assert toasts.all_inner_texts() == ["shop answers again."]

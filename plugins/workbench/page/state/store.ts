@@ -3,7 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Action, ConnectionList, ExportJob, ImportJob, OpenConnection, OpenQuestion, ServerEvent, State } from "../messages.ts";
 import { asFailure, onRemedy } from "../ui/controls.tsx";
-import { toast } from "../ui/toasts.tsx";
+import { retract, toast } from "../ui/toasts.tsx";
 import { call, enter, hasSecret, onExpired, wroteLately } from "../wire/client.ts";
 import { type Link, listen } from "../wire/event_stream.ts";
 import { go } from "./route.ts";
@@ -170,7 +170,9 @@ function told(event: Told): void {
       break;
     case "connection.health_changed": {
       const [name, now, ok] = [text("connection"), new Map(broken.value), event.state === "ok"];
-      if (ok === now.has(name)) toast(ok ? `${name} answers again.` : `${name} does not answer: ${text("reason")}`, ok ? "good" : "bad");
+      const failure = (reason: string) => `${name} does not answer: ${reason}`;
+      if (ok) retract(failure(now.get(name) ?? ""));
+      if (ok === now.has(name)) toast(ok ? `${name} answers again.` : failure(text("reason")), ok ? "good" : "bad");
       if (ok) now.delete(name);
       else now.set(name, text("reason"));
       broken.value = now;

@@ -31,6 +31,11 @@ export function toast(text: string, tone: Toast["tone"] = "plain", action: Toast
   if (tone !== "bad") setTimeout(() => dismiss(id), action ? 15_000 : 4_000);
 }
 
+/** Take back a message that no longer holds. */
+export function retract(text: string): void {
+  toasts.value = toasts.value.filter((one) => one.text !== text);
+}
+
 function dismiss(id: number): void {
   toasts.value = toasts.value.filter((one) => one.id !== id);
 }
