@@ -24,7 +24,7 @@ PLUGINS = Path(__file__).parent
 PAGE = PLUGINS / "workbench/page"
 PINS = PLUGINS.parent / "tests/constraints.txt"
 EXTRAS = {"dragoman": "[author,arrow,mcp,otel,sample,workbench,zstd]", "dragoman_dask": "[s3]"}
-WHEELS_BILL, PAGE_BILL = "dragoman.cdx.json", "dragoman-workbench-page.cdx.json"
+WHEELS_BILL, PAGE_BILL = "wheels.cdx.json", "page.cdx.json"
 
 
 def write_bills(folder: Path, *, now: datetime) -> list[Path]:

@@ -32,7 +32,7 @@ from bundled_drivers import MANIFESTS
 
 ROOT = Path(__file__).parents[2]
 DATE = "1800000000"
-BILLS = ("dragoman", "dragoman-workbench-page")
+BILLS = ("wheels", "page")
 NAMES = {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_sample", "dragoman_workbench"}
 DISTRIBUTIONS = [ROOT, *(ROOT / "plugins" / name.removeprefix("dragoman_") for name in NAMES - {"dragoman"})]
 bundle = runpy.run_path(str(ROOT / "plugins/bundle.py"))["bundle"]
@@ -218,8 +218,8 @@ def test_the_same_sources_keys_and_date_give_the_same_bytes_in_another_folder(tr
     names = {path.name for path in dist.iterdir()}
     assert names == {f"{name}-1.0.0{end}" for name in NAMES for end in (".tar.gz", "-py3-none-any.whl")} | {
         "SHA256SUMS",
-        "dragoman.cdx.json",
-        "dragoman-workbench-page.cdx.json",
+        "wheels.cdx.json",
+        "page.cdx.json",
     }
     assert {path.name: path.read_bytes() for path in again.iterdir()} == {
         name: (dist / name).read_bytes() for name in names
