@@ -121,7 +121,7 @@ def parse_requirement(text: str) -> Requirement:
     _measure(text, "a requirement", MAX_REQUIREMENT)
     try:
         requirement = Requirement(text)
-        Requirement(str(requirement))  # one of both fails for a value with both kinds of quotes
+        str(requirement)  # fails for a value with both kinds of quotes
     except (ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise Unreadable(f"{text[:200]!r} is not a requirement: {reason}") from error
