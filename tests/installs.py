@@ -79,7 +79,8 @@ class Place:
 
     def wheels(self, extra: str) -> list[str]:
         """Name the wheels of the release that an installation with an extra takes, the host's first."""
-        names = ["dragoman", "dragoman_api", *([f"dragoman_{extra}"] if extra else [])]
+        needed = {"": [], "workbench": ["dragoman_sample", "dragoman_workbench"]}.get(extra, [f"dragoman_{extra}"])
+        names = ["dragoman", "dragoman_api", *needed]
         files = [next(self.release.glob(f"{name}-*.whl")) for name in names]
         host = f"dragoman[{extra}] @ " if extra in ("workbench", "mcp") else "dragoman @ "
         return [f"{host}{files[0].as_uri()}", *map(str, files[1:])]
@@ -160,7 +161,8 @@ def choose(programs: list[str]) -> Python | None:
             except (OSError, subprocess.CalledProcessError):
                 continue
             path, version = told.stdout.split()
-            return Python(Path(path), version, become)
+            if subprocess.run([*become, path, "-c", ""], cwd="/", capture_output=True, check=False).returncode == 0:
+                return Python(Path(path), version, become)
     return None
 
 
