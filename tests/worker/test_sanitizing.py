@@ -74,6 +74,8 @@ def test_a_drivers_error_does_not_take_a_code_of_the_hosts(code):
 
 HOST = ("runtime/dragoman", "runtime/dragoman_worker", "registry", "plugins/workbench/dragoman_workbench",
         "plugins/dask/dragoman_dask", "plugins/mcp/dragoman_mcp")  # fmt: skip
+SHARED = ("plugins/api/dragoman_api/installation.py",)
+"""Modules of the API whose errors no driver raises."""
 NO_ERRORS = {"Note", "RejectedRow", "Remark", "ConnectionWarned", "Fault", "load", "_text"}
 """Calls with a code that is none of an error: notes, events, rows that were not imported, and the faults of a wheel."""
 PASSED_ON = {  # expressions for a code that another part of the host, or the driver's own error, has chosen
@@ -112,6 +114,7 @@ def codes_of(value: ast.expr, named: dict[str, set[str]]) -> set[str]:
 @cache
 def raised_codes() -> set[str]:
     paths = [path for folder in HOST for path in (ROOT / folder).rglob("*.py") if "bundled" not in path.parts]
+    paths += [ROOT / file for file in SHARED]
     named = texts(map(tree_of, paths))
     codes = {str(outcome).replace("_", "-") for outcome in InstallOutcome}
     for node in (node for path in paths for node in nodes_of(path)):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from workbench.browser.conftest import ROOT
 from workbench.browser.test_views import AXE
+from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def test_five_pages_have_no_finding_and_fit_in_each_colour_and_width(built: Path
 def test_the_search_works_in_a_folder_that_no_server_serves(built: Path, chromium: Browser) -> None:
     with reading(chromium, built / "site/index.html") as tab:
         tab.get_by_role("button", name="Search").click()
-        tab.keyboard.type("quarantined", delay=30)
+        Hands(tab).type("quarantined")
         tab.get_by_role("option", name="dragoman registry mark").click(timeout=60_000)
         tab.wait_for_url("**/reference/commands.html*", timeout=60_000)
 
