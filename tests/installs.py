@@ -114,9 +114,10 @@ def with_pipx(place: Place, extra: str) -> Path:
     host, *others = place.wheels(extra)
     place.run(place.python.path, "-m", "venv", "tools")
     place.run("tools/bin/python", "-m", "pip", "install", "-q", "pipx")
-    place.run("tools/bin/pipx", "install", "--preinstall", others[0], "--python", place.python.path, host)
-    for wheel in others[1:]:
-        place.run("tools/bin/pipx", "inject", "dragoman", wheel)
+    beside = f"--pip-args=--find-links={place.release}"  # the workbench needs the host, whose extra needs the workbench
+    place.run("tools/bin/pipx", "install", beside, "--python", place.python.path, host)
+    for wheel in others:
+        place.run("tools/bin/pipx", "inject", beside, "dragoman", wheel)
     return place.folder / "pipx-bin/dragoman"
 
 
