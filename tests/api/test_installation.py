@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.cli.advice import lines
 from dragoman_api import installation
 from dragoman_api.installation import Installer, add_command, installer, removal_command, upgrade_command
 
@@ -34,6 +35,20 @@ requirements = [
     { name = "dragoman-api", editable = "/work/plugins/api" },
 ]
 """
+INDEXED = """[tool]
+requirements = [{ name = "dragoman" }]
+python = "3.12"
+entrypoints = [{ name = "dragoman", install-path = "/bin/dragoman", from = "dragoman" }]
+
+[tool.options]
+index = [
+    { url = "https://pypi.example/simple", explicit = false, default = true, format = "simple", authenticate = "auto" },
+    { name = "own", url = "https://own.example/simple" },
+]
+no-index = true
+find-links = ["file:///wheels"]
+"""
+INDEXES = "--default-index https://pypi.example/simple --index own=https://own.example/simple"
 PIPX = '{"main_package": {"package": "dragoman", "package_or_url": "dragoman[workbench]"}}'
 
 
@@ -84,13 +99,58 @@ def test_pipx_injects_and_remembers_the_extras_that_it_was_given_before(environm
          f"'dragoman[workbench]>=1' --with '{DASK_S3}' --with gcsfs --with keyring {WHEELS}"),
         (FROM_A_WHEEL, ["dragoman[arrow]"], "'dragoman[arrow] @ file:///a%20b/dragoman-1.0.0-py3-none-any.whl'"),
         (EDITABLE, ["dragoman[arrow]"], "--editable '/work[arrow,otel]' --with-editable /work/plugins/api"),
-        ("[", ["dragoman[arrow]"], "'dragoman[arrow]'"),
+        (INDEXED, ["keyring"],
+         f"dragoman --with keyring {INDEXES} --no-index --find-links file:///wheels --python 3.12"),
     ],
 )  # fmt: skip
 def test_uv_tool_is_given_again_what_it_would_drop(environment, receipt, requirements, arguments):
     environment("uv-receipt.toml", receipt)
     assert add_command(*requirements) == f"uv tool install {arguments}"
     assert (upgrade_command(), removal_command()) == ("uv tool upgrade dragoman", "uv tool uninstall dragoman")
+
+
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        "[",
+        "tool = 1",
+        "[tool]",
+        "[tool]\nrequirements = 1",
+        "[tool]\nrequirements = [1]",
+        "[tool]\nrequirements = [{ extras = [] }]",
+        '[tool]\nrequirements = [{ name = "dragoman", path = "dragoman-1.0.0-py3-none-any.whl" }]',
+        '[tool]\nrequirements = [{ name = "dragoman", git = "https://a:s3cret@git.example/a?rev=main" }]',
+        '[tool]\nrequirements = [{ name = "dragoman", url = "https://a:s3cret@own.example/dragoman.whl" }]',
+        '[tool]\nrequirements = [{ name = "dragoman", url = "https://own.example/dragoman.whl?token=s3cret" }]',
+        '[tool]\nrequirements = [{ name = "dragoman", marker = "s3cret" }]',
+        f'{FROM_A_WHEEL}constraints = [{{ name = "anyio" }}]',
+        f'{FROM_A_WHEEL}[tool.options]\nindex = [{{ url = "https://a:s3cret@own.example/simple" }}]',
+        f'{FROM_A_WHEEL}[tool.options]\nindex = [{{ url = "https://own.example/simple", explicit = true }}]',
+        f'{FROM_A_WHEEL}[tool.options]\nfind-links = ["https://s3cret@own.example/wheels"]',
+        f'{FROM_A_WHEEL}[tool.options]\nfind-links = ["https://["]',
+        f'{FROM_A_WHEEL}[tool.options]\nexclude-newer = "2026-01-01"',
+        f"{FROM_A_WHEEL}[tool]",
+        b"\xff",
+    ],
+)
+def test_a_receipt_that_says_more_than_a_command_yields_words_and_no_secret(environment, tmp_path, receipt):
+    environment("uv-receipt.toml")
+    (tmp_path / "uv-receipt.toml").write_bytes(receipt if isinstance(receipt, bytes) else receipt.encode())
+    repeat = "repeat the command `uv tool install` that installed dragoman, with"
+    assert add_command("dragoman-dask[s3]", "keyring") == f"{repeat} --with dragoman-dask[s3] --with keyring"
+    assert add_command("dragoman[arrow]", "keyring") == f"{repeat} dragoman[arrow] in place of dragoman --with keyring"
+    assert [*lines(add_command("keyring"))] == [f"hint: {repeat} --with keyring"]
+
+
+def test_a_broken_distribution_hinders_no_removal(environment, tmp_path):
+    (tmp_path / "site/empty-1.0.dist-info").mkdir()
+    nameless = tmp_path / "site/nameless-1.0.dist-info"
+    nameless.mkdir()
+    (nameless / "METADATA").write_text("Metadata-Version: 2.1\n")
+    own = tmp_path / "site/dragoman_dask-1.0.0.dist-info"
+    own.mkdir()
+    (own / "METADATA").write_text("Metadata-Version: 2.1\nName: dragoman_dask\n")
+    assert removal_command() == "python -m pip uninstall dragoman dragoman-dask"
 
 
 def test_an_environment_for_one_run_is_made_anew(monkeypatch, environment, tmp_path):

@@ -11,7 +11,8 @@ import tomllib
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,7 +20,7 @@ from .errors import ConfigurationError
 from .wording import shell_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from .errors import DragomanError
 
@@ -83,7 +84,7 @@ def refuse_newer(
 
 
 def add_command(*requirements: str) -> str:
-    """Return the command that adds packages to this environment, and keeps what was added before.
+    """Return the command that adds packages to this environment, and keeps what was added before; words if none does.
 
     Args:
         requirements: Names, with extras if any: ``dragoman[arrow]``, ``keyring``.
@@ -94,7 +95,11 @@ def add_command(*requirements: str) -> str:
     host, others = _bracketed(HOST, host_extras), [_bracketed(name, extras[name]) for name in sorted(extras)]
     match installer():
         case Installer.UV_TOOL:
-            words = ["uv", "tool", "install", *_receipt_words({HOST: host_extras, **extras})]
+            try:
+                words = ["uv", "tool", "install", *_receipt_words({HOST: host_extras, **extras})]
+            except (OSError, ValueError):  # what it holds besides may be a secret
+                additions = [*([f"{host} in place of {HOST}"] if host_extras else []), *_each("--with", others)]
+                return f"repeat the command `uv tool install` that installed {HOST}, with {' '.join(additions)}"
         case Installer.PIPX:
             host = _bracketed(HOST, host_extras | _extras_by_name([_pipx_spec()]).get(HOST, set()))
             words = ["pipx", "inject", HOST, *([host] if ours else []), *others]
@@ -142,7 +147,8 @@ def _ours() -> list[str]:
     """Return the names of the distributions of dragoman in this environment."""
     from importlib.metadata import distributions
 
-    names = {distribution.metadata["Name"].replace("_", "-") for distribution in distributions()}
+    records = (distribution.metadata for distribution in distributions())  # a broken one has no metadata, or no name
+    names = {str(metadata["Name"]).replace("_", "-") for metadata in records if metadata and metadata["Name"]}
     return sorted(name for name in {HOST, *names} if name == HOST or name.startswith(f"{HOST}-"))
 
 
@@ -182,25 +188,81 @@ def _pipx_spec() -> str:
     return ""
 
 
+class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    extras: tuple[str, ...] = ()
+    specifier: str = ""
+    editable: str = ""
+    path: str = ""
+    directory: str = ""
+    url: str = ""
+
+
+class _Index(msgspec.Struct, forbid_unknown_fields=True):
+    url: str
+    name: str = ""
+    default: bool = False
+    explicit: bool = False
+    format: Literal["simple"] = "simple"
+    authenticate: Literal["auto"] = "auto"
+
+
+class _Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
+    find_links: tuple[str, ...] = ()
+    no_index: bool = False
+    index: tuple[_Index, ...] = ()
+
+
+class _Tool(msgspec.Struct, forbid_unknown_fields=True):
+    requirements: tuple[_Wanted, ...]
+    options: _Options = msgspec.field(default_factory=_Options)
+    python: str = ""
+    entrypoints: Any = None
+
+
+class _Receipt(msgspec.Struct):
+    """What uv notes about a tool, as far as a command can say it again."""
+
+    tool: _Tool
+
+
 def _receipt_words(extras: dict[str, set[str]]) -> Iterator[str]:
-    """Yield the arguments of `uv tool install`, which drops whatever it is not given again: the host comes first."""
-    tool: dict[str, Any] = {}
-    with suppress(OSError, ValueError, KeyError):
-        tool = tomllib.loads(Path(sys.prefix, "uv-receipt.toml").read_text(encoding="utf-8"))["tool"]
-    entries = {name: {"name": name} for name in extras}
-    entries |= {str(entry.get("name", "")): entry for entry in tool.get("requirements", ())}
+    """Yield the arguments of `uv tool install`, which drops whatever it is not given again: the host comes first.
+
+    Raises:
+        OSError, ValueError: The receipt cannot be read, or has more than these arguments say.
+    """
+    text = Path(sys.prefix, "uv-receipt.toml").read_text(encoding="utf-8")
+    tool = msgspec.convert(tomllib.loads(text), _Receipt).tool
+    entries = {name: _Wanted(name) for name in extras} | {entry.name: entry for entry in tool.requirements}
     for name, entry in entries.items():
-        yield from _receipt_entry(entry, extras.get(name, set()) | {*entry.get("extras", ())})
-    yield from _each("--find-links", map(str, tool.get("options", {}).get("find-links", ())))
+        yield from _receipt_entry(entry, extras.get(name, set()) | {*entry.extras})
+    for index in tool.options.index:
+        if index.explicit:
+            raise ValueError("an index for some packages")
+        name = f"{index.name}=" if index.name else ""
+        yield from ("--default-index" if index.default else "--index", name + _printable(index.url))
+    if tool.options.no_index:
+        yield "--no-index"
+    yield from _each("--find-links", map(_printable, tool.options.find_links))
+    if tool.python:
+        yield from ("--python", tool.python)
 
 
-def _receipt_entry(entry: Mapping[str, Any], extras: set[str]) -> Iterator[str]:
-    name = str(entry["name"])
-    if folder := entry.get("editable"):
-        yield from ("--editable" if name == HOST else "--with-editable", _bracketed(folder, extras))
+def _receipt_entry(entry: _Wanted, extras: set[str]) -> Iterator[str]:
+    if entry.editable:
+        yield from ("--editable" if entry.name == HOST else "--with-editable", _bracketed(entry.editable, extras))
         return
-    if name != HOST:
+    if entry.name != HOST:
         yield "--with"
-    path = entry.get("path") or entry.get("directory")
-    source = Path(path).as_uri() if path else entry.get("url")
-    yield f"{_bracketed(name, extras)} @ {source}" if source else _bracketed(name, extras) + entry.get("specifier", "")
+    path = entry.path or entry.directory
+    source = Path(path).as_uri() if path else _printable(entry.url)
+    yield _bracketed(entry.name, extras) + (f" @ {source}" if source else entry.specifier)
+
+
+def _printable(address: str) -> str:
+    """Return an address that holds no credentials. Raises ValueError."""
+    parts = urlsplit(address)
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("an address with credentials")
+    return address
