@@ -139,7 +139,7 @@ def _registries(options: Options) -> Iterator[Finding]:
 
 
 def _drivers(options: Options) -> Iterator[Finding]:
-    from dragoman.plugins.advisory_cache import LOCKED_OTHERWISE, PUBLISHED_OTHERWISE, SYNC, locked_otherwise
+    from dragoman.plugins.advisory_cache import LOCKED_OTHERWISE, PUBLISHED_OTHERWISE, locked_otherwise, remedy_of
     from dragoman_registry.client import lockfile
     from dragoman_registry.client.installed_drivers import Store
 
@@ -152,10 +152,12 @@ def _drivers(options: Options) -> Iterator[Finding]:
         elif faults := store.verify(generation):
             yield f"driver {generation.plugin}", "fault", str(faults[0]), f"dragoman plugins repair {generation.plugin}"
         elif locked_otherwise(generation, entries):
-            yield f"driver {generation.plugin}", "fault", f"{generation.version} {LOCKED_OTHERWISE}", SYNC
+            remedy = remedy_of(generation, "dragoman plugins sync")
+            yield f"driver {generation.plugin}", "fault", f"{generation.version} {LOCKED_OTHERWISE}", remedy
         elif _published_otherwise(options, generation):
             description = f"{generation.version} {PUBLISHED_OTHERWISE.format(generation.registry)}"
-            yield f"driver {generation.plugin}", "fault", description, f"dragoman plugins update {generation.plugin}"
+            remedy = remedy_of(generation, f"dragoman plugins update {generation.plugin}")
+            yield f"driver {generation.plugin}", "fault", description, remedy
         else:
             yield f"driver {generation.plugin}", "ok", f"{generation.version}, all files intact", ""
 

@@ -13,6 +13,8 @@ import msgspec
 from dragoman_api.errors import DragomanError, InstallError, PluginNotFoundError, RegistryError
 from dragoman_registry.client import lockfile
 
+from .registries import ASK_OPERATOR, BUNDLED
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -32,13 +34,20 @@ _NOTE = "advisories"
 
 LOCKED_OTHERWISE = "has other bytes than plugins.lock names for this version"
 PUBLISHED_OTHERWISE = "has other bytes than the registry {} offers under this version"
-SYNC = "dragoman plugins sync"
 
 
 def locked_otherwise(generation: Generation, entries: Mapping[str, Locked]) -> bool:
     """Check whether the lock names other bytes for the installed version."""
     entry = entries.get(generation.plugin)
     return entry is not None and generation.locked.contradicts(entry)
+
+
+def remedy_of(generation: Generation, command: str) -> str:
+    """Return the remedy for other bytes: a command only for a driver that came with dragoman, and is replaced with it.
+
+    Elsewhere, other bytes under a published version may be an attack.
+    """
+    return command if generation.registry == BUNDLED else ASK_OPERATOR
 
 
 def differs(generation: Generation, registry: Registry) -> bool:
@@ -136,9 +145,10 @@ class AdvisoryCache:
     def _other_bytes(self, generation: Generation) -> Iterator[str]:
         with suppress(DragomanError):  # an unreadable lock keeps no driver from running
             if locked_otherwise(generation, lockfile.read(self._store.lock_file)):
-                yield f"{LOCKED_OTHERWISE} ({SYNC})"
+                yield f"{LOCKED_OTHERWISE} ({remedy_of(generation, 'dragoman plugins sync')})"
         if any(generation.sha256 in answer.get("other_bytes", ()) for answer in self._cached_answers().values()):
-            yield f"{PUBLISHED_OTHERWISE.format(generation.registry)} (dragoman plugins update {generation.plugin})"
+            remedy = remedy_of(generation, f"dragoman plugins update {generation.plugin}")
+            yield f"{PUBLISHED_OTHERWISE.format(generation.registry)} ({remedy})"
 
     def _cached_answers(self) -> dict[str, Any]:
         return self._answers if self._answers is not None else self._store.note(_NOTE) or {}

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.automations.consent import Question, ask_consent
 from dragoman.settings import user_name
 from dragoman_api import events
-from dragoman_api.errors import DragomanError, InstallError, Refused, RegistryError
+from dragoman_api.errors import DragomanError, InstallError, IntegrityError, Refused, RegistryError
 from dragoman_api.events import Call
 from dragoman_api.wording import failure
 from dragoman_registry.client import lockfile
@@ -21,6 +21,8 @@ from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.names import called
 from dragoman_registry.wheels.manifest import plain_permissions
 from dragoman_registry.wheels.packaging_parsers import parse_version
+
+from .registries import ASK_OPERATOR, BUNDLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,6 +160,30 @@ class PluginInstaller:
             new_publisher=self.new_publisher(generation, offer) if generation else "",
         )
 
+    def refuse_other_bytes(self, offer: Offer, choice: Resolution) -> None:
+        """Refuse a release whose files differ from the installed ones of the same version. Blocks.
+
+        The drivers that come with dragoman are excepted: they are replaced together with it.
+
+        Raises:
+            IntegrityError: The version was changed after its publication.
+        """
+        plugin, release = offer.project.plugin, choice.release
+        for generation in self._store.generations(plugin) if release else ():
+            among_bundled = {generation.registry, offer.registry.name} == {BUNDLED}
+            if release is None or generation.version != release.version or among_bundled:
+                continue
+            ours = {wheel.file: wheel.sha256 for wheel in (*generation.locked.wheels, *generation.locked.dependencies)}
+            for wheel in (*release.wheels, *release.dependencies):
+                if (expected := ours.get(wheel.file, wheel.sha256)) != wheel.sha256:
+                    again = f"dragoman plugins remove {plugin}, then dragoman plugins install {plugin}"
+                    raise IntegrityError(
+                        f"the registry {offer.registry.name} has other bytes under {plugin} {release.version} than "
+                        "those that are installed; nothing was installed",
+                        hint=f"{ASK_OPERATOR}. To accept them: {again}",
+                        details={"path": wheel.file, "expected": expected, "actual": wheel.sha256},
+                    )
+
     async def agree(
         self, generation: Generation | None, offer: Offer, choice: Resolution, *, action: str, named: bool = True
     ) -> None:
@@ -227,6 +253,7 @@ class PluginInstaller:
         Raises:
             Refused: An automation vetoed it.
             IncompatibleReleaseError: The choice is empty.
+            IntegrityError: The version is installed, with other bytes.
             RegistryError: The wheel, its digest or the disk is faulty; the previously active version stays active.
             SandboxError: The smoke test failed.
         """
@@ -237,6 +264,7 @@ class PluginInstaller:
             name, error = self.left_out.popitem()
             self._emit(events.RegistryFailed(registry=name, code=error.code, reason=error.message))
         version = choice.expect(plugin).version
+        await anyio.to_thread.run_sync(self.refuse_other_bytes, offer, choice)
         await self._hooks.ask(Call(hook=hook, object=plugin, writes=True, unattended=self.unattended))
         self._emit(events.PluginInstallStarted(plugin=plugin, version=version, connection=connection))
 

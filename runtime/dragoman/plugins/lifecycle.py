@@ -265,6 +265,7 @@ class Plugins:
     async def _update(self, generation: Generation, *, dry_run: bool) -> AvailableUpdate | None:
         offer = await self._offer(generation.plugin)
         choice = await anyio.to_thread.run_sync(self._installer.resolve, offer)
+        await anyio.to_thread.run_sync(self._installer.refuse_other_bytes, offer, choice)
         update, decision = await anyio.to_thread.run_sync(self._installer.compare, generation, offer, choice)
         if choice.release is not None and (update is None or dry_run):
             return update

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BUNDLED = "bundled"
 """Name of the registry that ships inside the host: a folder of package data, never imported."""
+ASK_OPERATOR = "ask the registry's operator why: a published version never changes"
 
 
 def locate(location: str) -> str:
