@@ -23,10 +23,18 @@ if TYPE_CHECKING:
 
 
 def check_copy(rows: Rows, target: Session) -> None:
-    """Raise ConfigurationError (code ``types-differ``) unless the rows have the form of another connection's rows."""
+    """Check that rows can be copied to another connection as they are.
+
+    Raises:
+        ConfigurationError: They have another form (code ``types-differ``), or columns were chosen: a copy is of whole
+            rows.
+    """
     if rows.type != target.type:
         text = f"{rows.connection} is {rows.type} and {target.name} is {target.type}: their rows have different forms"
         raise ConfigurationError(text, hint="export documents or CSV, and import that file", code="types-differ")
+    if rows.selection.columns is not None:
+        text = "a copy is of whole rows, and cannot leave columns out"
+        raise ConfigurationError(text, hint="export the columns to CSV, and import that file")
 
 
 async def stream_rows(

@@ -476,8 +476,8 @@ async def load(
         session: The open connection.
         object: The object that receives the rows; it must exist, unless `create` is set.
         file: A path, or an open binary stream, which cannot be resumed; its `name`, if a Path, says where it would lie.
-        rows: Rows of an open connection of the same type to copy instead, with ids and vectors. `file` then only names
-            the file of rejected rows, and `create` makes the object as theirs is. Such a load cannot be resumed;
+        rows: Whole rows of an open connection of the same type to copy instead, with ids and vectors. `file` then only
+            names the file of rejected rows, and `create` makes the object as theirs is. Such a load cannot be resumed;
             another one with ``on_conflict="skip"`` copies the rest.
         format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
             writes. None goes by the manifest of an export beside the file, else by the file's ending.
