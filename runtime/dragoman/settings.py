@@ -136,7 +136,8 @@ class AgentRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         hosts: Errors may name the host of the connection.
         rows: Rows of one answer; 0 means no limit, here and below.
         bytes: Bytes of one answer as JSON, of which about four are a token.
-        rows_an_hour: Rows of all answers of an hour, of all agents of one server. A part of a cell counts as a row.
+        rows_an_hour: Rows of all answers of an hour, of all agents of one server. A part of a cell
+            counts as a row, and so does a value of a summary.
         bytes_an_hour: Bytes of all answers of an hour.
     """
 

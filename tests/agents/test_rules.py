@@ -123,6 +123,14 @@ async def test_a_cell_counts_as_a_row_of_the_hour(agents):
         assert not agent.requests
 
 
+async def test_a_value_of_a_summary_counts_as_a_row_of_the_hour(agents):
+    async with agents("rows_an_hour = 3") as agent:
+        summary = {"object": "books", "column": "title", "values": 2}
+        lengths = [len((await agent.call("summarize_column", **summary))["values"]) for _ in range(2)]
+        assert lengths == [2, 1]
+        assert (await agent.call("summarize_column", failing=True, **summary))["code"] == "limit-exceeded"
+
+
 async def test_an_hour_has_so_many_rows_and_bytes(agents):
     async with agents("rows_an_hour = 10\nbytes_an_hour = 100_000") as agent:
         first = await agent.call("read_rows", object="books", limit=8, columns=["title"])

@@ -430,10 +430,12 @@ def _decoded(arguments: Mapping[str, Any], kind: type[msgspec.Struct]) -> msgspe
 
 
 def _rows_in(answer: msgspec.Struct) -> int:
-    """Return how many rows an answer gives away, also into a file; a part of a cell counts as one."""
+    """Return how many rows an answer gives away; a part of a cell counts as one, and so does a value of a summary."""
     match answer:
         case schemas.CellText():
             return 1
+        case schemas.SummaryAnswer():
+            return len(answer.values)
         case schemas.RowPage():
             return len(answer.rows)
         case schemas.ConsoleReplies():

@@ -296,10 +296,10 @@ class Reader:
     async def summarize_column(self, call: schemas.SummarizeColumn, helper: Helper) -> schemas.SummaryAnswer:
         """Summarize a column."""
         rules = self.rules_for(call.connection)
-        rules.rows_for(1)
+        most_values = rules.rows_for(max(1, call.values))
         async with self._sessions.using(call.connection) as session:
             rows = await self.chosen(session, rules, call, decisive=[call.column])
-            summary = await rows.summarize(call.column, values=call.values, buckets=call.buckets)
+            summary = await rows.summarize(call.column, values=min(call.values, most_values), buckets=call.buckets)
         cell = _cells(schemas.CELL)
         return schemas.SummaryAnswer(
             notes=helper.remarks(summary.notes),

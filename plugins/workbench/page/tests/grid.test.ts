@@ -185,7 +185,7 @@ test("a vector is its length and as many bars as a cell has room for", () => {
   assert.deepEqual([text, tone, name], ["384", "vector", "vector of 384 numbers"]);
   assert.equal(bars?.().split("M").length, CELL_BARS + 1);
   assert.equal(barsOf("[1,-2,0]", 9)?.path, "M1.5 1V0.5M4.5 1V2M7.5 1V1");
-  assert.deepEqual([barsOf("[]", 9), barsOf("[1,null]", 9), barsOf("[1,", 9)], [null, null, null]);
+  assert.deepEqual([barsOf("[]", 9), barsOf("[1,null]", 9), barsOf("[1,", 9), barsOf("[1e999]", 9)], [null, null, null, null]);
   assert.equal(show(["json", '{"a":[1]}'], vector).tone, "json"); // several vectors
 });
 

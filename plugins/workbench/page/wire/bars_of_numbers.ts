@@ -15,7 +15,7 @@ export function barsOf(text: string, wanted: number): Bars | null {
   } catch {
     return null;
   }
-  if (!Array.isArray(numbers) || !numbers.length || numbers.some((one) => typeof one !== "number")) return null;
+  if (!Array.isArray(numbers) || !numbers.length || !numbers.every(Number.isFinite)) return null;
   const count = Math.min(wanted, numbers.length);
   const heights = new Float64Array(count);
   let [least, most] = [Infinity, -Infinity];
