@@ -3,7 +3,7 @@
 The same commit and keys yield the same bytes, wherever and whenever they are built: what is signed has the date of the
 commit, or the one that SOURCE_DATE_EPOCH names, in seconds since 1970.
 """
-# ruff: noqa: INP001, S603, S607, T201 - a script prints, and asks git
+# ruff: noqa: INP001, S603, T201 - a script prints, and asks git
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import hashlib
 import os
 import subprocess
 import sys
+import tarfile
+import tempfile
 import tomllib
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +27,7 @@ from hatchling.builders.wheel import WheelBuilder
 ROOT = PLUGINS.parent
 DISTRIBUTIONS = (ROOT, *(PLUGINS / name for name in ("api", "dask", "mcp", "sample", "workbench")))
 SUMS = "SHA256SUMS"
+KEY_ENDING = ".pem"
 
 
 def release(folder: Path, keys: Path | None = None) -> list[Path]:
@@ -35,9 +39,11 @@ def release(folder: Path, keys: Path | None = None) -> list[Path]:
 
     Raises:
         FileExistsError: The folder holds something else.
-        UntaggedError: There are keys, and the tree is not what a tag names.
+        ReleaseError: There are keys, and they lie where they could be published, or the tree is not what a tag names.
+            What was built holds a key, or was changed meanwhile.
     """
     if keys:
+        check_place(keys, folder)
         check_tag()
     earlier = [*folder.iterdir()] if folder.exists() else []
     for path in earlier:
@@ -46,37 +52,85 @@ def release(folder: Path, keys: Path | None = None) -> list[Path]:
     bundle(ROOT / "runtime/dragoman/bundled", keys, now=release_date() if keys else None)
     for path in earlier:
         path.unlink()
+    archives = build_archives(folder)
+    sums = sums_of(archives)
+    bills = write_bills(folder, now=release_date())  # runs programs of others
+    if sums_of(archives) != sums:
+        raise ReleaseError("an archive changed while the bills of materials were made")
+    sums |= sums_of(bills)
+    (folder / SUMS).write_text("".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
+    return [*archives, *bills]
+
+
+class ReleaseError(Exception):
+    """What would be signed or published is not what it should be."""
+
+
+def build_archives(folder: Path) -> list[Path]:
+    """Build the sdist and the wheel of each distribution. Raises ReleaseError if there is a private key in one."""
     archives = [
         Path(path)
         for project in DISTRIBUTIONS
         for builder in (SdistBuilder(str(project)), WheelBuilder(str(project)))
         for path in builder.build(directory=str(folder), versions=["standard"])
     ]
-    archives += write_bills(folder, now=release_date())
-    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(archives)]
-    (folder / SUMS).write_text("".join(sums))
+    for archive in archives:
+        if found := [name for name in members(archive) if name.endswith(KEY_ENDING)]:
+            archive.unlink()
+            raise ReleaseError(f"{archive.name} would publish a key: {', '.join(found)}")
     return archives
 
 
-class UntaggedError(Exception):
-    """What would be signed is not what a tag names."""
+def members(archive: Path) -> list[str]:
+    """List the files of a wheel or an sdist."""
+    if archive.suffix == ".whl":
+        return zipfile.ZipFile(archive).namelist()
+    with tarfile.open(archive) as sdist:
+        return sdist.getnames()
+
+
+def sums_of(files: list[Path]) -> dict[str, str]:
+    """Map the name of each file to its SHA-256."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def check_place(keys: Path, folder: Path) -> None:
+    """Raise ReleaseError if keys lie in the checkout or in the folder of the release, from where they could go out."""
+    for public in (ROOT, folder):
+        if keys.resolve().is_relative_to(public.resolve()):
+            raise ReleaseError(f"{keys} lies in {public}: keep the keys elsewhere")
 
 
 def check_tag() -> None:
-    """Raise UntaggedError unless the tree is a commit that has the tag of the host's version."""
-    changes = git("status", "--porcelain")
+    """Raise ReleaseError unless the tree is a commit that has the tag of the host's version."""
+    changes = differences()
     if changes is None:
-        raise UntaggedError(f"{ROOT} is no checkout of git: a release with keys is built from a tagged commit")
+        raise ReleaseError(f"{ROOT} is no checkout of git: a release with keys is built from a tagged commit")
     if changes:
-        raise UntaggedError(f"the tree differs from its commit: commit it, or build without KEYS\n{changes}")
+        raise ReleaseError(f"the tree differs from its commit: commit it, or build without KEYS\n{changes}")
     tag = f"v{tomllib.loads((ROOT / 'pyproject.toml').read_text(encoding='utf-8'))['project']['version']}"
     if tag not in (git("tag", "--points-at", "HEAD") or "").split():
-        raise UntaggedError(f"the commit lacks the tag {tag}: git tag -s {tag}, or build without KEYS")
+        raise ReleaseError(f"the commit lacks the tag {tag}: git tag -s {tag}, or build without KEYS")
 
 
-def git(*words: str) -> str | None:
+def differences() -> str | None:
+    """Name the files that are not as in the commit; None outside of a checkout.
+
+    A fresh index has none of a person's marks that hide changes, and of all rules for what git ignores, only those of
+    the tree's own `.gitignore` count: they name what is built.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        index = {"GIT_INDEX_FILE": str(Path(temporary, "index"))}
+        if git("read-tree", "HEAD", **index) is None:
+            return None
+        ignored = f"--exclude-from={ROOT / '.gitignore'}"
+        return git("-c", "core.fileMode=true", "ls-files", "--others", "--modified", "--deleted", ignored, **index)
+
+
+def git(*words: str, **variables: str) -> str | None:
     """Return what git answers about this checkout; None where it fails, as outside of one."""
-    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    command = ["git", "-C", str(ROOT), *words]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
     return None if done.returncode else done.stdout.strip()
 
 
@@ -93,7 +147,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     try:
         built = release(arguments.folder.resolve(), arguments.keys)
-    except (FileExistsError, UntaggedError) as error:
+    except (FileExistsError, ReleaseError) as error:
         sys.exit(str(error))
     for path in built:
         print(f"built {path.name}")

@@ -17,6 +17,7 @@ import venv
 import zipfile
 from importlib.metadata import distribution, requires
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
@@ -101,8 +102,6 @@ def commit(tree: Path, *, tag: str = "") -> None:
     """Commit everything in a folder, and tag it."""
     person = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
     run("git", "init", "-q", cwd=tree)
-    (tree / ".git/info").mkdir(exist_ok=True)
-    (tree / ".git/info/exclude").write_text(".venv\n")
     run("git", "add", "-A", cwd=tree)
     run("git", *person, "commit", "-qm", "A release", cwd=tree)
     if tag:
@@ -299,15 +298,86 @@ def test_keys_sign_only_the_tagged_commit_of_a_clean_tree(tmp_path: Path):
         assert not (tmp_path / "keys").exists()
         return done.stderr
 
+    shutil.copy(ROOT / ".gitignore", tree)
     assert "is no checkout of git" in refusal()
     commit(tree, tag="v0.9.9")
     assert "the commit lacks the tag v1.0.0" in refusal()
     run("git", "tag", "v1.0.0", cwd=tree)
     (tree / "plugins/more.py").write_text("")
     assert "the tree differs from its commit" in refusal()
-    (tree / "plugins/more.py").unlink()
+    run("git", "config", "status.showUntrackedFiles", "no", cwd=tree)
+    assert "plugins/more.py" in refusal()
+    (tree / ".git/info").mkdir(exist_ok=True)
+    (tree / ".git/info/exclude").write_text("more.py\n")
+    assert "plugins/more.py" in refusal()
+    (tree / "plugins/more.py").rename(tree / "plugins/.gitignore")
+    (tree / "plugins/.gitignore").write_text("*")
+    assert "plugins/.gitignore" in refusal()
+    (tree / "plugins/.gitignore").unlink()
+    text = (tree / "plugins/bills.py").read_text()
+    for mark, unmark in (("--assume-unchanged", "--no-assume-unchanged"), ("--skip-worktree", "--no-skip-worktree")):
+        run("git", "update-index", mark, "plugins/bills.py", cwd=tree)
+        (tree / "plugins/bills.py").write_text(f"{text}1\n")
+        assert "plugins/bills.py" in refusal()
+        (tree / "plugins/bills.py").write_text(text)
+        run("git", "update-index", unmark, "plugins/bills.py", cwd=tree)
+    (tree / ".venv").mkdir()
+    (tree / ".venv/pyvenv.cfg").write_text("")
     command = [sys.executable, "-c", "import release; release.check_tag()"]
     run(*command, cwd=tree / "plugins", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def test_keys_in_the_checkout_or_the_release_are_refused(tmp_path: Path):
+    (tmp_path / "link").symlink_to(ROOT / "build/keys")
+    for keys in ("build/keys", tmp_path / "dist/keys", tmp_path / "dist", tmp_path / "link"):
+        command = [sys.executable, "plugins/release.py", str(tmp_path / "dist"), "--keys", str(keys)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, "keep the keys elsewhere" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of the script that makes a release; a test may replace one."""
+    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+    return runpy.run_path(str(ROOT / "plugins/release.py"))["release"].__globals__
+
+
+@pytest.fixture
+def project(tmp_path: Path, script: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small distribution, in the place of those that are published."""
+    package = tmp_path / "project/tiny"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package.parent / "pyproject.toml").write_text('[project]\nname = "tiny"\nversion = "1"\nrequires-python = ">=3"\n')
+    monkeypatch.setitem(script, "DISTRIBUTIONS", [package.parent])
+    return package
+
+
+def test_a_key_in_an_archive_stops_a_release(tmp_path: Path, script: dict[str, Any], project: Path):
+    names = {path.name for path in script["build_archives"](tmp_path / "dist")}
+    assert names == {"tiny-1.tar.gz", "tiny-1-py3-none-any.whl"}
+    (project / "root.pem").write_text("a key")
+    with pytest.raises(Exception, match=r"tiny-1.tar.gz would publish a key: tiny-1/tiny/root.pem"):
+        script["build_archives"](tmp_path / "dist")
+    with (project.parent / "pyproject.toml").open("a") as file:
+        file.write('[tool.hatch.build.targets.sdist]\nexclude = ["*.pem"]\n')
+    with pytest.raises(Exception, match=r"tiny-1-py3-none-any.whl would publish a key: tiny/root.pem"):
+        script["build_archives"](tmp_path / "dist")
+
+
+def test_an_archive_that_changes_while_bills_are_made_stops_a_release(
+    tmp_path: Path, script: dict[str, Any], project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def spoil(folder: Path, **_: object) -> list[Path]:
+        with zipfile.ZipFile(next(folder.glob("*.whl")), "a") as wheel:
+            wheel.writestr("tiny/more.py", "")
+        return []
+
+    monkeypatch.setitem(script, "bundle", lambda *_, **__: None)
+    monkeypatch.setitem(script, "write_bills", spoil)
+    with pytest.raises(Exception, match="an archive changed while the bills of materials were made"):
+        script["release"](tmp_path / "dist")
+    assert not (tmp_path / "dist/SHA256SUMS").exists()
 
 
 def test_each_distribution_has_the_licence_and_a_page():
