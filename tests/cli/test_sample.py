@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dragoman.cli.sample import USUAL_PORTS, ports_led_to
 from dragoman_api.installation import add_command
 from dragoman_sample import servers
 from stranger import ROOT
@@ -69,7 +70,7 @@ def test_a_name_that_is_taken_is_left_alone_and_a_saved_sample_is_not_saved_agai
     port = servers.free_port(29_300)
     saved.write_text(
         f'[library]\ntype = "solr"\nhost = "solr.internal"\nport = 1\n\n'
-        f'[books]\ntype = "weaviate"\nhost = "127.0.0.1"\nport = {port}\n'
+        f'[books]\ntype = "weaviate"\nhost = "127.0.0.1"\nport = {port}\nauth_method = "none"\n'
     )
     with sample(tmp_path, "library", "--port", str(port)) as [place]:
         assert place["name"] == "books"
@@ -78,6 +79,54 @@ def test_a_name_that_is_taken_is_left_alone_and_a_saved_sample_is_not_saved_agai
     with sample(tmp_path, "library", "--port", "0") as [place]:
         assert place["commands"][0].startswith("dragoman connections add library-sample-1 --type weaviate")
         assert all("library-sample-1" in command for command in place["commands"])
+
+
+OWN = [
+    'type = "elasticsearch"\nhost = "127.0.0.1"\nport = {port}\nauth_method = "basic"\nusername = "elastic"\n',
+    'type = "elasticsearch"\nhost = "127.0.0.1"\nport = {port}\nauth_method = "none"\nssl_mode = "required"\n',
+    'type = "elasticsearch"\nhost = "localhost"\nport = "{port}"\n',
+    'type = "chroma"\nurl = "http://localhost:{port}/"\n',
+    'type = "elasticsearch"\nhost = "search.internal"\nvia = {{ proxy = "socks5h://127.0.0.1:{port}" }}\n',
+]
+"""Connections of a person to servers of this machine that do not run now, as through a tunnel that is down."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", OWN)
+def test_a_sample_takes_the_place_of_no_server_that_a_saved_connection_expects(tmp_path, table):
+    saved = tmp_path / "config/connections.toml"
+    saved.parent.mkdir(parents=True)
+    port = servers.free_port(29_300)
+    saved.write_text(f"[prod]\n{table.format(port=port)}")
+    refused = subprocess.run(
+        [*SAMPLE, "shop", "--port", str(port)], capture_output=True, text=True, cwd=ROOT, timeout=30,
+        env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert f"connection 'prod' leads to port {port}" in refused.stderr
+
+
+def test_the_usual_ports_of_samples_are_those_that_the_command_knows():
+    assert sorted(one.usual_port for one in servers.SAMPLES) == sorted(USUAL_PORTS)
+    assert set(ports_led_to({"dev": {"type": "elasticsearch"}})) == set(USUAL_PORTS)
+
+
+@pytest.mark.slow
+def test_a_sample_skips_the_usual_port_that_a_saved_connection_expects_its_server_at(tmp_path):
+    saved = tmp_path / "config/connections.toml"
+    saved.parent.mkdir(parents=True)
+    saved.write_text("[prod]\n" + OWN[0].format(port=9200))
+    with sample(tmp_path, "shop") as [place]:
+        assert place["port"] != 9200
+        assert place["name"] == "shop"
+        assert "connections add shop" in place["commands"][0]
+
+
+def test_no_avoided_port_is_chosen():
+    first = servers.free_port(29_700)
+    assert servers.free_port(first, [first]) > first
+    own = servers.free_port(0, [first])
+    assert own not in (0, first)
 
 
 async def test_only_this_machine_reaches_a_sample():

@@ -1,6 +1,7 @@
 """The sample servers with their data: a bookshop, a library with vectors, and metrics.
 
-`python -m dragoman_sample.servers` serves all of them on free ports until its standard input ends.
+`python -m dragoman_sample.servers [PORT]...` serves all of them on free ports, but none of these, until its standard
+input ends.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import socket
 import sys
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,7 +53,8 @@ class SampleServer(NamedTuple):
         holds: What there is to see.
         usual_port: The port that such a server usually has.
         read: A command that reads rows of it, with `{name}` for the name of the connection.
-        serve: Serves it on this port, the next free one, or any for 0, while the block runs; yields the port.
+        serve: Serves it on this port, the next free one, or any for 0, while the block runs; yields the port. It avoids
+            the ports of the second argument.
     """
 
     name: str
@@ -60,7 +62,7 @@ class SampleServer(NamedTuple):
     holds: str
     usual_port: int
     read: str
-    serve: Callable[[int], AbstractAsyncContextManager[int]]
+    serve: Callable[[int, Collection[int]], AbstractAsyncContextManager[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +78,15 @@ class ServedSample:
 
 
 @asynccontextmanager
-async def serving(names: Collection[str] = (), *, port: int | None = None) -> AsyncIterator[list[ServedSample]]:
+async def serving(
+    names: Collection[str] = (), *, port: int | None = None, avoided: Collection[int] = ()
+) -> AsyncIterator[list[ServedSample]]:
     """Serve samples on the loopback interface while the block runs.
 
     Args:
         names: The samples; all of them if it is empty.
         port: The first port to try; None for the usual ports of such servers, 0 for any free ones.
+        avoided: Ports that other servers are expected at, though nothing may listen there now.
 
     Yields:
         The samples, once their data is loaded.
@@ -91,22 +96,28 @@ async def serving(names: Collection[str] = (), *, port: int | None = None) -> As
         for sample in SAMPLES:
             if not names or sample.name in names:
                 first = sample.usual_port if port is None else port
-                bound = await stack.enter_async_context(sample.serve(first))
+                bound = await stack.enter_async_context(sample.serve(first, avoided))
                 fields = {key: getattr(sample, key) for key in ("name", "type", "holds", "read")}
                 served.append(ServedSample(**fields, host=HOST, port=bound))
         yield served
 
 
-def free_port(first: int) -> int:
-    """Return this port, or the next free one; 0 stays 0."""
-    for port in range(first, min(first + 100, 65_536)) if first else ():
-        with socket.socket() as probe:
+def free_port(first: int, avoided: Collection[int] = ()) -> int:
+    """Return this port or the next free one, but none of the avoided ones; 0 stays 0 if there are none."""
+    following = range(first, min(first + 100, 65_536)) if first else ()
+    chosen = [0] * (len(avoided) + 1)  # the system may choose each of them once
+    with ExitStack() as probes:
+        for port in (*following, *chosen):
+            if port in avoided or not (port or avoided):
+                continue
+            probe = probes.enter_context(socket.socket())
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((HOST, port))
             except OSError:
                 continue
-            return port
+            if (bound := probe.getsockname()[1]) not in avoided:
+                return bound  # type: ignore[no-any-return]
     return 0
 
 
@@ -114,14 +125,14 @@ def free_port(first: int) -> int:
 
 
 @asynccontextmanager
-async def serving_bookshop(port: int = 0) -> AsyncIterator[int]:
+async def serving_bookshop(port: int = 0, avoided: Collection[int] = ()) -> AsyncIterator[int]:
     """Serve the bookshop as an Elasticsearch would, on this port or the next free one, and yield the port."""
     from .fakes.elasticsearch import FakeElasticsearch
 
     async with FakeElasticsearch() as server:  # on a port of its own, so that nobody reads a part
         await load(server.url)
     server.requests.clear()
-    server.port = free_port(port)
+    server.port = free_port(port, avoided)
     async with server:
         yield server.port
 
@@ -199,14 +210,14 @@ async def _send(
 
 
 @asynccontextmanager
-async def serving_library(port: int = 0) -> AsyncIterator[int]:
+async def serving_library(port: int = 0, avoided: Collection[int] = ()) -> AsyncIterator[int]:
     """Serve articles with vectors, and reviews by tenant, as a Weaviate would, as `serving_bookshop` does."""
     from .fakes.weaviate import FakeWeaviate
 
     async with FakeWeaviate() as server, aiohttp.ClientSession(server.url) as session:
         await _load_library(session)
     server.requests.clear()
-    server.port = free_port(port)
+    server.port = free_port(port, avoided)
     async with server:
         yield server.port
 
@@ -254,12 +265,13 @@ async def _post(session: aiohttp.ClientSession, path: str, body: object) -> None
 
 
 @asynccontextmanager
-async def serving_metrics(port: int = 0) -> AsyncIterator[int]:
+async def serving_metrics(port: int = 0, avoided: Collection[int] = ()) -> AsyncIterator[int]:
     """Serve requests and temperatures of the last hours as a Prometheus would, as `serving_bookshop` does."""
     from .fakes.prometheus import FakePrometheus
     from .fakes.serving import serving
 
-    async with serving(FakePrometheus(_samples(int(time.time() * 1000))), port=free_port(port)) as (_, _, bound):
+    store = FakePrometheus(_samples(int(time.time() * 1000)))
+    async with serving(store, port=free_port(port, avoided)) as (_, _, bound):
         yield bound
 
 
@@ -310,7 +322,7 @@ SAMPLES = (
 async def _serve_until_input_ends() -> None:
     from msgspec import json as msgspec_json
 
-    async with serving(port=0) as samples:
+    async with serving(port=0, avoided=[int(word) for word in sys.argv[1:]]) as samples:
         sys.stdout.write(msgspec_json.encode(samples).decode() + "\n")
         sys.stdout.flush()
         # The process that started this one may be killed: its end of the pipe then closes, too.

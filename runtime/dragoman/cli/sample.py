@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from dragoman.connections.saved_connections import OBJECTS, QUERIES
+from dragoman.settings import read_toml
+from dragoman_api.errors import ConfigurationError
 
 from .command_files import load_distribution
 from .options import Command
@@ -14,10 +19,20 @@ from .output import write_json, write_text
 from .streams import told_to_end
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from .options import Options
 
 PACKAGE = "dragoman_sample"
 """A wheel of its own, which this command needs and nothing else imports."""
+USUAL_PORTS = (8080, 9090, 9200)
+"""The ports that samples have by default."""
+
+_SAVED = [{"host": "127.0.0.1", "auth_method": "none"} | more for more in ({}, {"ssl_mode": "disabled"})]
+"""The fields of a saved sample beside its type and port, as the workbench and the command line write them."""
+_HOST = r"(?:localhost|127(?:\.[0-9]+){1,3}|\[?::1\]?|0\.0\.0\.0)\.?"
+_LOOPBACK = re.compile(_HOST, re.IGNORECASE)
+_ADDRESS = re.compile(rf"(?i)(?<![\w.-]){_HOST}:([0-9]{{1,5}})(?![0-9])")
 
 
 @click.command("sample", cls=Command)
@@ -35,10 +50,14 @@ async def sample(options: Options, *, names: tuple[str, ...], port: int | None) 
     save a connection to each and read rows of it.
     """
     servers = load_servers()
+    entries = read_toml(options.paths().connections)
+    expected = ports_led_to(entries)
+    if port in expected:
+        reason = f"connection {expected[port]!r} leads to port {port} of this machine; a sample would take the place"
+        raise ConfigurationError(f"{reason} of its server", hint="choose another port, or leave --port out")
     options.say("loading the samples …")
-    async with servers.serving(names, port=port) as samples, told_to_end() as end:
-        saved = _saved_places(options)
-        documents = [_document(sample, saved) for sample in samples]
+    async with servers.serving(names, port=port, avoided=expected) as samples, told_to_end() as end:
+        documents = [_document(sample, entries) for sample in samples]
         if options.json:
             write_json({"samples": documents})
         else:
@@ -58,25 +77,45 @@ def load_servers() -> Any:
     )
 
 
-def _saved_places(options: Options) -> dict[str, tuple[Any, ...]]:
-    """Return what saved connections lead to, by name."""
-    from dragoman.settings import read_toml
-
-    entries = read_toml(options.paths().connections)
-    return {
-        name: tuple(values.get(key) for key in ("type", "host", "port")) if isinstance(values, dict) else ()
-        for name, values in entries.items()
-    }
+def _is_sample(values: object) -> bool:
+    """Whether a saved connection is what the printed commands save, and so leads to no other server."""
+    if not isinstance(values, dict):
+        return False
+    fields = {key: value for key, value in values.items() if key not in (QUERIES, OBJECTS)}
+    port, kind = fields.pop("port", None), fields.pop("type", None)
+    return type(port) is int and isinstance(kind, str) and fields in _SAVED
 
 
-def _document(sample: Any, saved: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+def ports_led_to(entries: Mapping[str, Any]) -> dict[int, str]:
+    """Return the ports of this machine at which connections expect servers of their own, each with one connection."""
+    return {port: name for name, values in entries.items() if not _is_sample(values) for port in _ports(values)}
+
+
+def _ports(values: object) -> Iterator[int]:
+    """Find the ports of this machine in a table of a connection; one without a port may mean each of the usual ones."""
+    if not isinstance(values, dict):
+        return
+    if _LOOPBACK.fullmatch(str(values.get("host", "localhost"))):
+        port = str(values.get("port", ""))
+        yield from [int(port)] if re.fullmatch(r"[0-9]{1,5}", port) else USUAL_PORTS
+    for value in values.values():
+        if isinstance(value, dict):
+            yield from _ports({"host": "", **value})
+        else:
+            yield from map(int, _ADDRESS.findall(str(value)))
+
+
+def _document(sample: Any, entries: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a sample with the commands that read it: a name that is taken is not used for it."""
-    place = (sample.type, sample.host, sample.port)
-    same = next((name for name, saved_place in saved.items() if saved_place == place), None)
+    place = (sample.type, sample.port)
+    same = next(
+        (name for name, values in entries.items() if _is_sample(values) and (values["type"], values["port"]) == place),
+        None,
+    )
     name = same or next(
         free
-        for number in range(len(saved) + 1)
-        if (free := f"{sample.name}{f'-sample-{number}' if number else ''}") not in saved
+        for number in range(len(entries) + 1)
+        if (free := f"{sample.name}{f'-sample-{number}' if number else ''}") not in entries
     )
     words = ["dragoman", "connections", "add", name, "--type", sample.type, "--host", sample.host]
     words += ["--port", str(sample.port), "--auth", "none", "--yes"]
