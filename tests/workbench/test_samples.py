@@ -16,8 +16,6 @@ import pytest
 
 from browsing import signed_in
 from child_processes import children
-from dragoman import SavedConnection
-from dragoman_workbench.samples import SampleConnection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,10 +152,40 @@ def test_the_command_shows_samples_in_a_home_that_goes_with_it(how, tmp_path):
     assert [path.name for path in home.iterdir()] == ["config"]
 
 
-def test_what_a_person_made_of_a_sample_is_no_sample():
-    sample = SampleConnection(name="shop", type="elasticsearch", holds="books", host="127.0.0.1", port=9200)
-    saved = SavedConnection(name="shop", type="elasticsearch", values={"host": "127.0.0.1", "port": 9200})
-    assert sample.is_saved_as(saved)
-    for values in ({"host": "127.0.0.1", "port": 9201}, {"host": "search.internal", "port": 9200}, {}):
-        assert not sample.is_saved_as(SavedConnection(name="shop", type="elasticsearch", values=values))
-    assert not sample.is_saved_as(SavedConnection(name="shop", type="opensearch", values=saved.values))
+@pytest.mark.parametrize("change", [
+    lambda text: text.replace('auth_method = "none"', 'auth_method = "basic"\nusername = "me"'),
+    lambda text: text + '\n[shop.saved-queries.cheap]\nobject = "books"\n',
+    lambda text: text.replace('auth_method = "none"', 'auth_method = "none"\nsign-in-at = "id.internal:443"'),
+])  # fmt: skip
+async def test_what_a_person_made_of_a_sample_stays_and_stays_open(home, change):
+    async with signed_in(home) as tab:
+        await tab("connections/add_samples")
+        await tab("open", connection="shop")
+        [others, shop] = saved_at(home).read_text().split("[shop]")
+        after = shop.find("\n[", 1)
+        shop, others = (shop, others) if after < 0 else (shop[:after], others + shop[after:])
+        saved_at(home).write_text(mine := f"{others}\n[shop]{change(shop)}")
+        await tab("connections/remove_samples")
+        assert saved_at(home).read_text().rstrip().endswith(f"[shop]{change(shop)}".rstrip())
+        assert "[metrics]" in mine
+        assert "[metrics]" not in saved_at(home).read_text()
+        assert (await listed(tab))["connections"][0]["open"]
+
+
+async def test_what_a_killed_process_of_the_same_number_left_is_removed(home):
+    """In a container every workbench may have the number 1."""
+    folder = home / "state/workbench"
+    number = os.getpid()
+    (folder / f"uploads-{number}/old").mkdir(parents=True)
+    (folder / f"open-{number}.html").write_text("old")
+    note = [{"name": "shop", "type": "elasticsearch", "holds": "", "host": "127.0.0.1", "port": 9200}]
+    (folder / f"samples-{number}.json").write_text(json.dumps(note))
+    saved_at(home).parent.mkdir(parents=True)
+    saved_at(home).write_text('[shop]\ntype = "elasticsearch"\nhost = "127.0.0.1"\nport = 9200\nauth_method = "none"\n')
+    async with signed_in(home) as tab:
+        assert (await listed(tab))["connections"] == []
+        assert not (folder / f"samples-{number}.json").exists()
+        assert not (folder / f"uploads-{number}/old").exists()
+        await tab("connections/add_samples")
+        async with signed_in(home) as second:  # of the same process: the first still runs
+            assert len((await listed(second))["connections"]) == 3

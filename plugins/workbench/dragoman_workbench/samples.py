@@ -18,7 +18,7 @@ from dragoman import SavedConnection
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.installation import packages_missing
 
-from .uploads import runs
+from .uploads import HELD, is_left
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import Process
 
-    from dragoman import Reference, Runtime
-    from dragoman_api.connections import FieldValue
+    from dragoman import Runtime
 
 SERVERS = "dragoman_sample.servers"
 """A wheel of its own serves the samples; the workbench knows its command, and imports nothing of it."""
@@ -37,19 +36,24 @@ MAX_LINE = 64 << 10
 
 
 class SampleConnection(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample and the connection that leads to it."""
+    """A sample and the connection that leads to it.
+
+    Attributes:
+        values: The fields of the saved connection; none before it is saved.
+    """
 
     name: str
     type: str
     holds: str
     host: str
     port: int
+    values: dict[str, str | int | bool | None] = {}
 
-    def is_saved_as(self, connection: SavedConnection) -> bool:
-        """Whether a saved connection is still the one that was added, and not one that a person made of it."""
-        values = connection.values
-        place = (connection.name, connection.type, values.get("host"), values.get("port"))
-        return place == (self.name, self.type, self.host, self.port)
+    @property
+    def saved(self) -> SavedConnection:
+        """The connection as it was added; one that differs in anything is one that a person made of it."""
+        values = self.values or {"host": self.host, "port": self.port, "auth_method": "none"}
+        return SavedConnection(name=self.name, type=self.type, values=values)
 
 
 class Samples:
@@ -87,6 +91,7 @@ class Samples:
 
     async def __aenter__(self) -> Self:
         await run_sync(self._remove_of_killed)
+        HELD.add(self._file)
         if self._at_once:
             await self.add()
         return self
@@ -96,6 +101,7 @@ class Samples:
     ) -> None:
         with anyio.CancelScope(shield=True):
             await self.remove()
+        HELD.discard(self._file)
 
     async def add(self) -> None:
         """Serve the samples and save a connection to each, under a name that is free.
@@ -112,11 +118,10 @@ class Samples:
                 served = await self._serve()
                 self.connections = await run_sync(self._named, served)
                 await run_sync(self._note)
-                for sample in self.connections.values():
-                    values: dict[str, FieldValue | Reference] = {
-                        "host": sample.host, "port": sample.port, "auth_method": "none",
-                    }  # fmt: skip
-                    await self._runtime.save(SavedConnection(name=sample.name, type=sample.type, values=values))
+                for name, sample in [*self.connections.items()]:
+                    saved = await self._runtime.save(sample.saved)  # the form adds what it has by default
+                    self.connections[name] = msgspec.structs.replace(sample, values=dict(saved.values))
+                    await run_sync(self._note)
             except BaseException:
                 with anyio.CancelScope(shield=True):
                     await self._end()
@@ -137,7 +142,8 @@ class Samples:
         await run_sync(self._remove, samples, self._file)
 
     async def _serve(self) -> list[SampleConnection]:
-        command = [sys.executable, "-P", "-m", SERVERS]
+        ports = await run_sync(self._expected_ports)
+        command = [sys.executable, "-P", "-m", SERVERS, *map(str, ports)]
         self._process = await anyio.open_process(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self._process.stdout is not None
         try:
@@ -145,6 +151,11 @@ class Samples:
             return msgspec.json.decode(line, type=list[SampleConnection])
         except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.EndOfStream, msgspec.MsgspecError) as error:
             raise ConfigurationError("the servers of the samples did not start") from error
+
+    def _expected_ports(self) -> set[int]:
+        """Return the ports that saved connections name: a sample never takes the place of a server that is down."""
+        values = [value for saved in self._runtime.connections.sifted()[0] for value in saved.values.values()]
+        return {value for value in values if type(value) is int and 0 < value < 65_536}
 
     def _named(self, served: list[SampleConnection]) -> dict[str, SampleConnection]:
         """Return the samples by names that no saved connection has."""
@@ -157,19 +168,29 @@ class Samples:
             samples[name] = msgspec.structs.replace(sample, name=name)
         return samples
 
+    def unchanged(self) -> list[str]:
+        """Return the names of the added connections that no person has changed. Blocks."""
+        return [name for name, sample in self.connections.items() if self._is_unchanged(sample)]
+
+    def _is_unchanged(self, sample: SampleConnection) -> bool:
+        saved = self._runtime.connections
+        try:
+            return saved.get(sample.name) == sample.saved and not saved.has_sections(sample.name)
+        except DragomanError:  # a person has removed it, or broken the file
+            return False
+
     def _note(self) -> None:
         text = msgspec.json.encode([*self.connections.values()])
         self._runtime.change_file(self._file, edit=lambda _: text)
 
     def _remove_of_killed(self) -> None:
         for file in self._folder.glob("samples-*.json"):
-            if not runs(file.stem.rpartition("-")[2]):
+            if is_left(file):
                 with suppress(OSError, msgspec.MsgspecError):
                     self._remove(msgspec.json.decode(file.read_bytes(), type=list[SampleConnection]), file)
 
     def _remove(self, samples: list[SampleConnection], file: Path) -> None:
-        for sample in samples:
+        for sample in filter(self._is_unchanged, samples):
             with suppress(DragomanError):  # a person has removed it, or broken the file
-                if sample.is_saved_as(self._runtime.connections.get(sample.name)):
-                    self._runtime.connections.remove(sample.name)
+                self._runtime.connections.remove(sample.name)
         file.unlink(missing_ok=True)

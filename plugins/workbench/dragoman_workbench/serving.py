@@ -25,7 +25,7 @@ from .questions import Questions
 from .routes.all_routes import make_routes
 from .samples import Samples
 from .server import HttpSide, find_assets
-from .uploads import ReceivedFiles, remove_ended
+from .uploads import HELD, ReceivedFiles, remove_ended
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -198,6 +198,7 @@ class EntryFile:
         except OSError as error:
             raise ConfigurationError(f"{folder} cannot be used: {error.strerror}", hint="set DRAGOMAN_HOME") from error
         self.path = folder / f"open-{os.getpid()}.html"
+        HELD.add(self.path)
 
     def write(self, address: str) -> None:
         """Write the file with an address that holds a new token.
@@ -221,6 +222,7 @@ class EntryFile:
 
     def remove(self) -> None:
         """Remove the file."""
+        HELD.discard(self.path)
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 

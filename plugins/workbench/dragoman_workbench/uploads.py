@@ -28,6 +28,9 @@ MAX_UPLOADS = 8
 SPARE_BYTES = 256 << 20
 """Bytes of the disk that stay free."""
 
+HELD: set[Path] = set()
+"""The files and folders with its number that this process needs."""
+
 _ENDING = re.compile(r"(?:\.[A-Za-z0-9]{1,10}){0,2}\Z")
 
 
@@ -77,6 +80,7 @@ class ReceivedFiles:
         """
         remove_ended(folder, "uploads-*")
         self._folder = folder / f"uploads-{os.getpid()}"
+        HELD.add(self._folder)
         self._files: dict[str, ReceivedFile] = {}
 
     def find(self, number: str) -> ReceivedFile:
@@ -169,6 +173,7 @@ class ReceivedFiles:
     def remove(self) -> None:
         """Delete all files."""
         self._files.clear()
+        HELD.discard(self._folder)
         with suppress(OSError):
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -180,14 +185,23 @@ def remove_ended(folder: Path, pattern: str) -> None:
         OSError: One cannot be deleted.
     """
     for path in folder.glob(pattern):
-        if not runs(path.stem.rpartition("-")[2]):
+        if is_left(path):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
 
 
-def runs(process: str) -> bool:
+def is_left(path: Path) -> bool:
+    """Whether a file, whose name ends with the number of the process that made it, was left by one that has ended.
+
+    A process may have the number of one before it, always so in a container; it holds only what it says it holds.
+    """
+    process = path.stem.rpartition("-")[2]
+    return path not in HELD and (process == str(os.getpid()) or not _runs(process))
+
+
+def _runs(process: str) -> bool:
     """Return whether a process runs, judged by its number; True if in doubt."""
     try:
         os.kill(int(process), 0)

@@ -295,6 +295,10 @@ class Connections:
             raise ConfigurationError(f"{self._path}: [{name}] {key} is no table", hint=f"write [{name}.{key}.NAME]")
         return section
 
+    def has_sections(self, name: str) -> bool:
+        """Whether queries, or defaults of objects, are saved with a connection; raises what `section` does."""
+        return any(self.section(name, key) for key in (QUERIES, OBJECTS))
+
     def find_section(self, name: str, key: str) -> dict[str, Any]:
         """Return a section as `section` does; an empty one if no connection has that name."""
         return self.section(name, key) if name in self._entries() else {}

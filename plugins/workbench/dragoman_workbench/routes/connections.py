@@ -74,7 +74,7 @@ class ConnectionRoutes:
             acts=[reference.act for reference in saved.references.values()],
             open=saved.name in self._open.names(),
             production=self._runtime.settings.guards.of(saved.name).production,
-            sample=sample.holds if sample and sample.is_saved_as(saved) else "",
+            sample=sample.holds if sample and sample.saved == saved else "",
         )
 
     async def types(self, _: Empty) -> TypeList:
@@ -151,7 +151,7 @@ class ConnectionRoutes:
 
     async def remove_samples(self, _: Empty) -> Done:
         """Close and remove the connections to the samples, and end their servers."""
-        for name in [*self._samples.connections]:
+        for name in await run_sync(self._samples.unchanged):
             await self._open.close(name)
         await self._samples.remove()
         return Done()
