@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
 import shlex
@@ -14,11 +16,14 @@ import urllib.request
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
 
 from dragoman.cli.sample import USUAL_PORTS, ports_led_to
 from dragoman_api.installation import add_command
 from dragoman_sample import servers
+from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from stranger import ROOT
 
 if TYPE_CHECKING:
@@ -127,6 +132,51 @@ def test_no_avoided_port_is_chosen():
     assert servers.free_port(first, [first]) > first
     own = servers.free_port(0, [first])
     assert own not in (0, first)
+
+
+FOREIGN = [
+    {"Host": "evil.example"},
+    {"Host": "127.0.0.1.evil.example:80"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},
+]
+"""What comes with a request of a page in a browser."""
+
+
+async def test_no_page_of_a_browser_reaches_a_sample_and_no_large_body_fills_it():
+    paths = {"shop": "/_search", "library": "/v1/graphql", "metrics": "/api/v1/labels"}
+    async with servers.serving(port=0) as places, aiohttp.ClientSession() as session:
+        for place in places:
+            url = f"http://localhost:{place.port}{paths[place.name]}"
+            for headers in FOREIGN:
+                async with session.post(url, headers=headers, data=b"{}") as answer:
+                    assert (place.name, headers, answer.status) == (place.name, headers, 403)
+            large, form = b"match[]=" + b"x" * (9 << 20), {"Content-Type": "application/x-www-form-urlencoded"}
+            packed = gzip.compress(large)
+            for body, headers in ((large, form), (packed, form | {"Content-Encoding": "gzip"})):
+                async with session.post(url, data=io.BytesIO(body), headers=headers) as answer:
+                    assert (place.name, answer.status) == (place.name, 413)
+
+
+async def test_a_sample_keeps_no_request(monkeypatch):
+    kept = []
+    for fake in (FakeElasticsearch, FakeWeaviate):
+        monkeypatch.setattr(fake, "__aexit__", _noting(kept, fake.__aexit__))
+    async with servers.serving(["shop", "library"], port=0) as places, aiohttp.ClientSession() as session:
+        for place in places:
+            async with session.get(f"http://127.0.0.1:{place.port}/nowhere") as answer:
+                assert answer.status >= 400
+    assert len(kept) == 4
+    assert not any(kept)
+
+
+def _noting(kept, leave):
+    async def noting(server, *how):
+        kept.append(server.requests)
+        await leave(server, *how)
+
+    return noting
 
 
 async def test_only_this_machine_reaches_a_sample():

@@ -129,9 +129,8 @@ async def serving_bookshop(port: int = 0, avoided: Collection[int] = ()) -> Asyn
     """Serve the bookshop as an Elasticsearch would, on this port or the next free one, and yield the port."""
     from .fakes.elasticsearch import FakeElasticsearch
 
-    async with FakeElasticsearch() as server:  # on a port of its own, so that nobody reads a part
+    async with FakeElasticsearch(guarded=True) as server:  # on a port of its own, so that nobody reads a part
         await load(server.url)
-    server.requests.clear()
     server.port = free_port(port, avoided)
     async with server:
         yield server.port
@@ -214,9 +213,8 @@ async def serving_library(port: int = 0, avoided: Collection[int] = ()) -> Async
     """Serve articles with vectors, and reviews by tenant, as a Weaviate would, as `serving_bookshop` does."""
     from .fakes.weaviate import FakeWeaviate
 
-    async with FakeWeaviate() as server, aiohttp.ClientSession(server.url) as session:
+    async with FakeWeaviate(guarded=True) as server, aiohttp.ClientSession(server.url) as session:
         await _load_library(session)
-    server.requests.clear()
     server.port = free_port(port, avoided)
     async with server:
         yield server.port
@@ -271,7 +269,8 @@ async def serving_metrics(port: int = 0, avoided: Collection[int] = ()) -> Async
     from .fakes.serving import serving
 
     store = FakePrometheus(_samples(int(time.time() * 1000)))
-    async with serving(store, port=free_port(port, avoided)) as (_, _, bound):
+    store.seen = None
+    async with serving(store, port=free_port(port, avoided), guarded=True) as (_, _, bound):
         yield bound
 
 

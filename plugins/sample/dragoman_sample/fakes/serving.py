@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import ssl
     from types import TracebackType
 
+    from aiohttp.typedefs import Handler
 
 Kind = Literal[
     "answer", "status", "empty", "garbage", "html", "cut", "slow", "hang", "drop", "lost", "twice", "closes", "trickles"
@@ -32,6 +34,11 @@ class ServerTls(Protocol):
     def server_context(self, *, require_client: bool = False) -> ssl.SSLContext:
         """Return the server's side."""
 
+
+MAX_BODY = 8 << 20
+"""Bytes of a request that a sample takes."""
+_FOREIGN = "a sample answers programs of this machine alone"
+_OWN_HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::[0-9]{1,5})?", re.IGNORECASE)
 
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 
@@ -118,11 +125,35 @@ class Fault:
     reason: str
 
 
+def is_foreign(request: web.BaseRequest) -> bool:
+    """Whether a page of a browser may have sent a request, also one whose host's name now leads here.
+
+    No driver sends an Origin header. The port is not compared: with ``ssh -L`` the client knows another one.
+    """
+    hosts = request.headers.getall("Host", [])
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    return len(hosts) != 1 or not _OWN_HOST.fullmatch(hosts[0]) or "Origin" in request.headers or site != "none"
+
+
+def _turn_away(status: int, reason: str) -> web.Response:
+    response = web.Response(status=status, text=f"{reason}\n")
+    response.force_close()
+    return response
+
+
+@web.middleware
+async def _own_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn foreign requests away; the application bounds bodies by itself."""
+    return _turn_away(403, _FOREIGN) if is_foreign(request) else await handler(request)
+
+
 @dataclass
 class FakeServer:
     """A server on loopback, as an async context manager; a subclass answers.
 
     Attributes:
+        guarded: it is a sample, which anything on the machine may reach: it turns away what a page of a browser sends
+            and large bodies, and keeps no request.
         requests: every request, in order.
         faults: the requests that the fake does not claim to answer as a real server does; a test that did not mean to
             send such a request fails when there are any.
@@ -131,6 +162,7 @@ class FakeServer:
     port: int = 0
     host: str = "127.0.0.1"
     tls: ServerTls | None = None
+    guarded: bool = False
     requests: list[Logged] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     troubles: list[Misbehaviour] = field(default_factory=list)
@@ -176,7 +208,14 @@ class FakeServer:
 
     async def read(self, request: web.BaseRequest) -> bytes | web.Response:
         """Read a request's body, or turn it away unread."""
-        return await request.content.read()
+        if not self.guarded:
+            return await request.content.read()
+        body = bytearray()
+        async for piece in request.content.iter_any():
+            body += piece
+            if len(body) > MAX_BODY:
+                return _turn_away(413, f"a sample takes {MAX_BODY:,} bytes")
+        return bytes(body)
 
     def context(self) -> ssl.SSLContext | None:
         """Return what TLS is spoken with."""
@@ -201,10 +240,15 @@ class FakeServer:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.guarded and is_foreign(request):
+            return _turn_away(403, _FOREIGN)
         path, _, query = request.raw_path.partition("?")
         body = await self.read(request)
         raw = body if isinstance(body, bytes) else b""
-        self.requests.append(Logged(request.method, path, query, request.headers, raw))
+        if self.guarded:
+            self.faults.clear()
+        else:
+            self.requests.append(Logged(request.method, path, query, request.headers, raw))
         if isinstance(body, web.Response):
             return body
         trouble = next((found for found in self.troubles if found.applies(request.method, request.raw_path)), None)
@@ -274,8 +318,16 @@ Store = TypeVar("Store", bound=Routed)
 
 
 @asynccontextmanager
-async def serving(store: Store, *, port: int = 0) -> AsyncIterator[tuple[Store, str, int]]:
-    """Serve a fake of that kind on a port, by default a free one, and yield it with host and port."""
+async def serving(store: Store, *, port: int = 0, guarded: bool = False) -> AsyncIterator[tuple[Store, str, int]]:
+    """Serve a fake of that kind on a port, by default a free one, and yield it with host and port.
+
+    Args:
+        store: The fake.
+        port: The port.
+        guarded: It is a sample; see `FakeServer`.
+    """
+    if guarded:
+        store.app.middlewares.append(_own_only)
     runner = web.AppRunner(store.app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
