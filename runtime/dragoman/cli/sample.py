@@ -28,7 +28,7 @@ PACKAGE = "dragoman_sample"
 USUAL_PORTS = (8080, 9090, 9200)
 """The ports that samples have by default."""
 
-_SAVED = [{"host": "127.0.0.1", "auth_method": "none"} | more for more in ({}, {"ssl_mode": "disabled"})]
+_SAVED = [{"host": "127.0.0.1", "auth_method": "none"} | security for security in ({}, {"ssl_mode": "disabled"})]
 """The fields of a saved sample beside its type and port, as the workbench and the command line write them."""
 _HOST = r"(?:localhost|127(?:\.[0-9]+){1,3}|\[?::1\]?|0\.0\.0\.0)\.?"
 _LOOPBACK = re.compile(_HOST, re.IGNORECASE)
