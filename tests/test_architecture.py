@@ -281,7 +281,6 @@ def test_few_modules_are_long():
 
 ALONE = {
     "dragoman.cli.mcp": "a command, imported by its name",
-    "dragoman.cli.sample": "a command, imported by its name",
     "dragoman.cli.run": "a command, imported by its name",
     "dragoman.cli.workbench": "a command, imported by its name",
     "dragoman.imports.copies": "beside loads, which is long",
