@@ -117,7 +117,7 @@ def test_other_bytes_that_the_keys_of_a_registry_signed_are_no_update(tmp_path, 
     assert found(house) == [("fault", f"1.0.0 {reason}", ask)]
     assert f"demo 1.0.0 {reason} ({ask})" in things(house)[1]
     for words in (["update", "demo"], ["update", "demo", "--dry-run"], ["install", "demo", "--yes"]):
-        error = json.loads(house("plugins", *words, "--json", code=1).err)["error"]
+        error = json.loads(house("plugins", *words, "--json", code=1).err.splitlines()[-1])["error"]
         assert error["code"] == "integrity-failed"
         assert "other bytes under demo 1.0.0 than those that are installed; nothing was installed" in error["message"]
         assert error["hint"].startswith(ask)

@@ -62,6 +62,7 @@ async def install(
     on_progress: Progress = _silent,
     trusted: bool = False,
     origin: Callable[[], Origin] | None = None,
+    refuse: Callable[[], None] | None = None,
 ) -> Generation:
     """Install the chosen release and make it active; concurrent callers for the same wheel share one installation.
 
@@ -75,6 +76,7 @@ async def install(
             ``fetch``, ``check``, ``unpack``, ``smoke-test`` and ``activate``.
         trusted: Whether a lock or a person's consent covers the bytes.
         origin: Returns why it is installed; blocks.
+        refuse: Raises if it must not be installed; called before anything is fetched, and blocks.
 
     Raises:
         IncompatibleReleaseError: The choice is empty.
@@ -84,7 +86,7 @@ async def install(
         RegistryError: The registry cannot be reached.
         SandboxError: The smoke test failed.
     """
-    work = _Work(choice, store, registry, host, on_progress, trusted=trusted, origin=origin)
+    work = _Work(choice, store, registry, host, on_progress, trusted=trusted, origin=origin, refuse=refuse)
     with _explained(store, work.release), closing(work):
         try:
             while (outcome := await anyio.to_thread.run_sync(work.begin)) is None:  # noqa: ASYNC110 - any process may hold it
@@ -146,10 +148,11 @@ class _Work:
         *,
         trusted: bool,
         origin: Callable[[], Origin] | None,
+        refuse: Callable[[], None] | None = None,
     ) -> None:
         self.release = choice.expect()
         self._files, self._store, self._registry, self._explicit_host = choice.files, store, registry, host
-        self._on_progress, self._trusted, self._origin = on_progress, trusted, origin
+        self._on_progress, self._trusted, self._origin, self._refuse = on_progress, trusted, origin, refuse
         self._done, self._total = 0, sum(wheel.size for wheel in self._files)
         self._locks, self._began = ExitStack(), time.time()
         self._turn: int | None = None
@@ -176,6 +179,8 @@ class _Work:
         # This shared lock keeps new trees, which no generation names yet, from being collected.
         self._store.trees.folder.mkdir(parents=True, exist_ok=True)
         self._locks.callback(os.close, share(self._store.trees.folder))
+        if self._refuse is not None:
+            self._refuse()
         return self._already() or self._prepare()
 
     def note(self, error: DragomanError) -> None:

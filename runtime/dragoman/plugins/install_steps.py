@@ -264,7 +264,6 @@ class PluginInstaller:
             name, error = self.left_out.popitem()
             self._emit(events.RegistryFailed(registry=name, code=error.code, reason=error.message))
         version = choice.expect(plugin).version
-        await anyio.to_thread.run_sync(self.refuse_other_bytes, offer, choice)
         await self._hooks.ask(Call(hook=hook, object=plugin, writes=True, unattended=self.unattended))
         self._emit(events.PluginInstallStarted(plugin=plugin, version=version, connection=connection))
 
@@ -281,6 +280,7 @@ class PluginInstaller:
                 smoke_test=partial(self._smoke_test, trusted=trusted),
                 on_progress=progress,
                 trusted=trusted,
+                refuse=partial(self.refuse_other_bytes, offer, choice),
                 origin=partial(_origin, offer, choice, f"opening {connection}" if connection else asked),
             )
         except BaseException as error:  # even if the caller was cancelled
