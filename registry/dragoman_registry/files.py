@@ -277,9 +277,14 @@ def freeze(root: Path) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a folder, including read-only parts; ignore missing files."""
-    for folder, _, _ in os.walk(root):
-        Path(folder).chmod(stat.S_IRWXU)
+    """Remove a folder, including parts that are read-only or closed even to their owner; ignore missing files."""
+    with suppress(FileNotFoundError):
+        root.chmod(stat.S_IRWXU)
+    for folder, names, _ in os.walk(root):
+        for path in (Path(folder, name) for name in names):
+            if not path.is_symlink():
+                with suppress(FileNotFoundError):
+                    path.chmod(stat.S_IRWXU)  # before the walk enters it
     shutil.rmtree(root, ignore_errors=True)
 
 

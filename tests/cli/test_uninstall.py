@@ -14,6 +14,7 @@ import wheelhouse
 from command_line import Machine
 from dragoman import Runtime
 from dragoman.cli import uninstall
+from dragoman.cli.options import Options
 from dragoman.folders import find_paths, sole_use
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.installation import removal_command
@@ -107,6 +108,52 @@ def test_what_is_a_persons_own_stays_and_is_named(machine, home):
     assert not os.path.lexists(home / "data/tuf")
     for path in own:
         assert (f"stays: {path}" in ended.err) == (path.parent != home)
+
+
+def test_what_has_a_name_like_a_file_of_dragoman_stays(machine, home):
+    own = [home / name for name in ("state/workbench/notes", "data/state.db.backup-of-mine", "config/config.toml",
+                                    "data/state.db-mine")]  # fmt: skip
+    (home / "state/workbench").mkdir(exist_ok=True)
+    for path in own:
+        path.write_text('[project]\nname = "mine"\n')
+    gone = ("data/state.db.damaged-20260101-000000-000000", "data/state.db-wal", "state/workbench/history-shop.json")
+    for name in gone:
+        (home / name).write_text("")
+    (home / "state/workbench/uploads-1").mkdir()
+    ended = machine("dragoman uninstall --yes")
+    assert sorted(path for path in home.rglob("*") if path.is_file()) == sorted(own)
+    assert str(home / "data/store/") in ended.out
+    assert all(f"stays: {path}" in ended.err for path in own)
+
+
+def test_a_folder_of_the_workbench_that_is_a_link_is_not_followed(machine, home):
+    elsewhere = home.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "preferences.json").write_text("mine")
+    (home / "state/workbench").symlink_to(elsewhere)
+    assert f"stays: {home / 'state/workbench'}" in machine("dragoman uninstall --yes").err
+    assert (elsewhere / "preferences.json").read_text() == "mine"
+
+
+def test_nobody_waits_for_the_answer_and_what_came_meanwhile_is_asked_for_again(machine, home, monkeypatch):
+    asked, later = [], home / "data/links.json"
+    later.unlink(missing_ok=True)
+
+    def work_on() -> None:
+        with sole_use(find_paths(home)):
+            later.write_text("{}")
+            (home / "cache/host-imports.json").unlink(missing_ok=True)
+
+    async def agree(self, text, *, instead):
+        asked.append(text)
+        await run_sync(work_on)
+
+    monkeypatch.setattr(Options, "agree", agree)
+    ended = machine("dragoman uninstall")
+    assert len(asked) == 2
+    assert str(later) in ended.out
+    assert "with everything in them" in asked[0]
+    assert not home.exists()
 
 
 @pytest.mark.parametrize("count", range(8))

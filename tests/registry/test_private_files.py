@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -133,3 +135,28 @@ def test_a_frozen_folder_is_read_only_at_every_depth_below_itself(tmp_path: Path
     assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_dir()] == [0o555] * 3
     assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_file()] == [0o444] * 3
     assert stat.S_IMODE(tmp_path.stat().st_mode) == before
+
+
+REMOVE = """
+import os, sys
+from pathlib import Path
+from dragoman_registry.files import remove_tree
+if os.getuid() == 0:
+    os.setuid(65534)
+root = Path(sys.argv[1], "tree")
+(root / "closed" / "inner").mkdir(parents=True)
+(root / "closed" / "inner" / "file").touch()
+(root / "link").symlink_to(sys.argv[1])
+for folder in (root / "closed" / "inner", root / "closed", root):
+    folder.chmod(0)
+before = os.stat(sys.argv[1]).st_mode
+remove_tree(root)
+print(os.path.lexists(root), os.stat(sys.argv[1]).st_mode == before)
+"""
+
+
+def test_a_folder_that_is_closed_even_to_its_owner_is_removed(shared_path: Path) -> None:
+    shared_path.chmod(0o777)
+    command = [sys.executable, "-c", REMOVE, str(shared_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    assert (done.stdout, done.stderr) == ("False True\n", "")
