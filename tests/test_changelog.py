@@ -28,11 +28,11 @@ def test_every_fragment_has_a_kind_and_a_text():
 
 @pytest.fixture
 def checkout(tmp_path):
-    """Copy what the changelog is made of."""
+    """Copy what the changelog is made of, without the fragments of the next release."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / "docs").mkdir()
     shutil.copy(ROOT / "docs/CHANGELOG.md", tmp_path / "docs")
-    shutil.copytree(CHANGES, tmp_path / "docs/changes")
+    shutil.copytree(CHANGES, tmp_path / "docs/changes", ignore=shutil.ignore_patterns("+*"))
     return tmp_path
 
 
