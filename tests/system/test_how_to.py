@@ -120,6 +120,13 @@ ELSEWHERE = {
         "dragoman objects shop": "the server has to change its certificate; cli/test_pinned_certificates.py",
     },
     "use-the-console.md": {"dragoman console vectors": "drivers/weaviate/console/test_console_answers.py asks such"},
+    "install-upgrade-remove.md": {
+        "uv tool": "it needs the web; system/test_release.py installs from wheels",
+        "pipx": "it needs the web",
+        "pip ": "it needs the web",
+        "dragoman workbench": "it serves until it is stopped; cli/test_sample.py",
+        "dragoman uninstall": "it asks; cli/test_uninstall.py",
+    },
     "use-the-workbench.md": {
         "uv tool install": "it installs from the web",
         "dragoman workbench": "it serves until it is stopped; workbench/test_command.py",
@@ -394,6 +401,10 @@ def recipes(world: World) -> None:
     world.codes = {f"{apply} --dry-run": 4, f"{apply} --undo undo.ndjson": 4}
 
 
+def release(world: World) -> None:
+    world.run("dragoman registry init DIR/registry --keys DIR", [])
+
+
 def run_a_registry(world: World) -> None:
     wheelhouse.Driver("demo", "0.1.0").write(world.folder / "dist")
     for version in ("0.1.0", "0.2.0"):
@@ -447,7 +458,7 @@ PREPARED = {
     "automate.md": automate, "connect-to-prometheus.md": connect_to_prometheus,
     "connect-to-weaviate.md": connect_to_weaviate, "edit.md": edit, "export.md": export,
     "filter-and-page.md": filter_and_page, "keep-drivers.md": keep_drivers, "recipes.md": recipes,
-    "run-a-registry.md": run_a_registry, "trust-a-certificate.md": trust_a_certificate,
+    "release.md": release, "run-a-registry.md": run_a_registry, "trust-a-certificate.md": trust_a_certificate,
     "use-the-console.md": use_the_console, "write-a-driver.md": write_a_driver,
 }  # fmt: skip
 """What a page needs to be there, by its name."""

@@ -100,16 +100,16 @@ def test_the_rows_of_a_filter_are_copied_into_an_object_that_differs(
     two: Page, cluster: Cluster, attic: Cluster
 ) -> None:
     cluster.put(
-        "part", [{"n": at, "more": "x"} for at in range(20)], {"n": {"type": "long"}, "more": {"type": "keyword"}}
+        "pieces", [{"n": at, "more": "x"} for at in range(20)], {"n": {"type": "long"}, "more": {"type": "keyword"}}
     )
-    attic.put("part", [{"n": 0}], {"n": {"type": "double"}})
+    attic.put("pieces", [{"n": 0}], {"n": {"type": "double"}})
     overview(two)
-    two.locator(".object-table tr", has_text="part").click(button="right")
+    two.locator(".object-table tr", has_text="pieces").click(button="right")
     two.get_by_role("menuitem", name="Rows", exact=True).click()
     two.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     add_filter(two, "n >= 15")
     two.get_by_role("button", name="Copy to a connection").click()
-    dialog, hands = two.get_by_role("dialog", name="Copy part"), Hands(two)
+    dialog, hands = two.get_by_role("dialog", name="Copy pieces"), Hands(two)
     hands.choose(dialog.get_by_label("To the connection"), "attic")
     dialog.get_by_text("It has no column more").wait_for()
     dialog.get_by_text("n (long here, double there)").wait_for()
@@ -122,7 +122,7 @@ def test_the_rows_of_a_filter_are_copied_into_an_object_that_differs(
     dialog.get_by_role("button", name="Copy the rows").click()
     two.locator("li.card").first.locator(".badge", has_text="finished").wait_for()
     assert "5 rows read: 5 written" in two.locator("li.card").first.inner_text()
-    assert sorted(one["n"] for one in documents(attic, "part").values()) == [0, 15, 16, 17, 18, 19]
+    assert sorted(one["n"] for one in documents(attic, "pieces").values()) == [0, 15, 16, 17, 18, 19]
 
 
 def test_a_copy_is_cancelled_and_the_rest_follows(two: Page, attic: Cluster) -> None:
