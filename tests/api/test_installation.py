@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import importlib_metadata  # noqa: F401 - once imported, it reads what is installed in the standard library's place
 import pytest
 
 from dragoman.cli.advice import lines

@@ -21,6 +21,7 @@ from .wording import shell_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from importlib.metadata import Distribution
 
     from .errors import DragomanError
 
@@ -147,9 +148,17 @@ def _ours() -> list[str]:
     """Return the names of the distributions of dragoman in this environment."""
     from importlib.metadata import distributions
 
-    records = (distribution.metadata for distribution in distributions())  # a broken one has no metadata, or no name
-    names = {str(metadata["Name"]).replace("_", "-") for metadata in records if metadata and metadata["Name"]}
+    names = {_name_of(distribution).replace("_", "-") for distribution in distributions()}
     return sorted(name for name in {HOST, *names} if name == HOST or name.startswith(f"{HOST}-"))
+
+
+def _name_of(distribution: Distribution) -> str:
+    """Return the name of a distribution; empty for one that is broken, however its reader tells so."""
+    try:
+        metadata = distribution.metadata
+        return metadata["Name"] if metadata and "Name" in metadata else ""
+    except OSError:
+        return ""
 
 
 def _pip(verb: str) -> list[str]:
