@@ -368,7 +368,9 @@ def test_a_copy_on_elasticsearch(importer: Server, orders: str, chromium: Browse
     with walking(chromium, importer, orders, tmp_path) as walk:
         walk.install_and_fill("Elasticsearch", fields, {"Auth Method": "none"})
         walk.save_and_connect()
+        importer.send("DELETE", "/walk-copy?ignore_unavailable=true")  # of a run that failed
         assert "10,450 rows read: 10,450 written" in copy_the_object(walk, orders, "walk-copy")
+        importer.send("POST", "/walk-copy/_refresh")
         stored = [
             {hit["_id"]: hit["_source"] for hit in importer.send("POST", f"/{name}/_search?size=10000")["hits"]["hits"]}
             for name in (orders, "walk-copy")
