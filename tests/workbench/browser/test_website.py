@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+pytest.importorskip("zensical", reason="zensical needs Python 3.11.5")
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(300)]
 
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
