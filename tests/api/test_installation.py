@@ -32,8 +32,8 @@ DASK, DASK_S3 = (f"{name} @ file:///wheels/dragoman_dask-1.0.0-py3-none-any.whl"
 FROM_A_WHEEL = '[tool]\nrequirements = [{ name = "dragoman", path = "/a b/dragoman-1.0.0-py3-none-any.whl" }]\n'
 EDITABLE = """[tool]
 requirements = [
-    { name = "dragoman", extras = ["otel"], editable = "/work" },
-    { name = "dragoman-api", editable = "/work/plugins/api" },
+    { name = "dragoman", extras = ["otel"], editable = "/src" },
+    { name = "dragoman-api", editable = "/src/plugins/api" },
 ]
 """
 INDEXED = """[tool]
@@ -99,7 +99,7 @@ def test_pipx_injects_and_remembers_the_extras_that_it_was_given_before(environm
         (RECEIPT, ["dragoman-dask[s3]", "gcsfs"],
          f"'dragoman[workbench]>=1' --with '{DASK_S3}' --with gcsfs --with keyring {WHEELS}"),
         (FROM_A_WHEEL, ["dragoman[arrow]"], "'dragoman[arrow] @ file:///a%20b/dragoman-1.0.0-py3-none-any.whl'"),
-        (EDITABLE, ["dragoman[arrow]"], "--editable '/work[arrow,otel]' --with-editable /work/plugins/api"),
+        (EDITABLE, ["dragoman[arrow]"], "--editable '/src[arrow,otel]' --with-editable /src/plugins/api"),
         (INDEXED, ["keyring"],
          f"dragoman --with keyring {INDEXES} --no-index --find-links file:///wheels --python 3.12"),
     ],
