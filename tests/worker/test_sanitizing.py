@@ -74,7 +74,7 @@ def test_a_drivers_error_does_not_take_a_code_of_the_hosts(code):
 
 HOST = ("runtime/dragoman", "runtime/dragoman_worker", "registry", "plugins/workbench/dragoman_workbench",
         "plugins/dask/dragoman_dask", "plugins/mcp/dragoman_mcp")  # fmt: skip
-SHARED = ("plugins/api/dragoman_api/installation.py",)
+SHARED = ("plugins/api/dragoman_api/file_versions.py", "plugins/api/dragoman_api/installation.py")
 """Modules of the API whose errors no driver raises."""
 NO_ERRORS = {"Note", "RejectedRow", "Remark", "ConnectionWarned", "Fault", "load", "_text"}
 """Calls with a code that is none of an error: notes, events, rows that were not imported, and the faults of a wheel."""

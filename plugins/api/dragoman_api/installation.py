@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from importlib.metadata import Distribution
 
-    from .errors import DragomanError
-
 HOST = "dragoman"
 """The distribution whose environment is meant."""
 
@@ -59,29 +57,6 @@ def installer() -> Installer:
 def packages_missing(reason: str, *requirements: str) -> ConfigurationError:
     """Return the error for missing packages (code ``extra-missing``), whose hint installs all of them."""
     return ConfigurationError(reason, hint=add_command(*requirements), code="extra-missing")
-
-
-def file_newer(
-    name: object, *, version: int, newest: int, kind: type[DragomanError] = ConfigurationError
-) -> DragomanError:
-    """Return the error for a file of a newer format (code ``state-newer``), which stays as it is."""
-    reason = f"{name} was written by a newer dragoman: its format has version {version}, and this one knows {newest}"
-    return kind(f"{reason}; nothing was changed", hint=upgrade_command(), code="state-newer")
-
-
-def refuse_newer(
-    name: object,
-    data: bytes,
-    *,
-    member: str = "version",
-    newest: int = 1,
-    kind: type[DragomanError] = ConfigurationError,
-) -> None:
-    """Refuse JSON text that could not be read, if its version is the reason. Raises `kind`, see `file_newer`."""
-    with suppress(ValueError, RecursionError):
-        version = msgspec.json.decode(msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get(member, b""), type=int)
-        if version > newest:
-            raise file_newer(name, version=version, newest=newest, kind=kind)
 
 
 def add_command(*requirements: str) -> str:

@@ -12,8 +12,8 @@ import msgspec
 from dragoman.extending import PartResult, Split
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
+from dragoman_api.file_versions import refuse_newer
 from dragoman_api.filters import Explanation
-from dragoman_api.installation import refuse_newer
 from dragoman_api.json_text import decode
 
 if TYPE_CHECKING:

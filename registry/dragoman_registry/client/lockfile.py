@@ -92,7 +92,7 @@ def read(path: Path) -> dict[str, Locked]:
     try:
         return decode(data, _File).plugins
     except Unreadable as error:
-        from dragoman_api.installation import refuse_newer
+        from dragoman_api.file_versions import refuse_newer
 
         refuse_newer(path, data, member="lock_version")
         raise _damaged(path, error) from error

@@ -124,7 +124,7 @@ class Database:
     def _check_version(self, database: sqlite3.Connection) -> None:
         version = int(database.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
-            from dragoman_api.installation import file_newer
+            from dragoman_api.file_versions import file_newer
 
             raise file_newer(self.file, version=version, newest=SCHEMA_VERSION, kind=RegistryError)
         if version != SCHEMA_VERSION:

@@ -221,7 +221,7 @@ class Registry:
 
     def refuse_newer(self, name: str, data: bytes) -> None:
         """Refuse a file of the index that could not be read, if its version is the reason. Raises IndexInvalidError."""
-        from dragoman_api.installation import refuse_newer
+        from dragoman_api.file_versions import refuse_newer
 
         refuse_newer(self.url(name), data, member=f"{name}_version", kind=IndexInvalidError)
 

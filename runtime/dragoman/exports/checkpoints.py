@@ -73,7 +73,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     try:
         return decode(data, Checkpoint)
     except ValueError:
-        from dragoman_api.installation import refuse_newer
+        from dragoman_api.file_versions import refuse_newer
 
         refuse_newer(path, data)
         return None

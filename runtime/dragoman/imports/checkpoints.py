@@ -370,7 +370,7 @@ def read_checkpoint(file: Path) -> LoadCheckpoint | None:
     try:
         return decode(data, LoadCheckpoint)
     except ValueError:
-        from dragoman_api.installation import refuse_newer
+        from dragoman_api.file_versions import refuse_newer
 
         refuse_newer(path, data)
         return None
