@@ -189,3 +189,14 @@ async def test_what_a_killed_process_of_the_same_number_left_is_removed(home):
         await tab("connections/add_samples")
         async with signed_in(home) as second:  # of the same process: the first still runs
             assert len((await listed(second))["connections"]) == 3
+
+
+async def test_servers_that_never_answer_are_given_up_and_ended(home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.samples.START_SECONDS", 3.0)
+    monkeypatch.setattr("dragoman_workbench.samples.SERVERS", "code")  # it reads its standard input, and says no line
+    async with signed_in(home) as tab:
+        before = children()
+        failure = await tab.failure("connections/add_samples")
+        assert "did not start within 3 s" in failure["message"]
+        assert children() == before
+        assert (await listed(tab))["connections"] == []

@@ -33,6 +33,8 @@ SERVERS = "dragoman_sample.servers"
 """A wheel of its own serves the samples; the workbench knows its command, and imports nothing of it."""
 MAX_LINE = 64 << 10
 """Bytes of what it says of its servers."""
+START_SECONDS = 120.0
+"""The time that the servers have to load their data."""
 
 
 class SampleConnection(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,8 +149,12 @@ class Samples:
         self._process = await anyio.open_process(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self._process.stdout is not None
         try:
-            line = await BufferedByteReceiveStream(self._process.stdout).receive_until(b"\n", MAX_LINE)
+            with anyio.fail_after(START_SECONDS):
+                line = await BufferedByteReceiveStream(self._process.stdout).receive_until(b"\n", MAX_LINE)
             return msgspec.json.decode(line, type=list[SampleConnection])
+        except TimeoutError as error:
+            reason = f"the servers of the samples did not start within {START_SECONDS:g} s"
+            raise ConfigurationError(reason, hint="add the samples again, on a less busy machine") from error
         except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.EndOfStream, msgspec.MsgspecError) as error:
             raise ConfigurationError("the servers of the samples did not start") from error
 
