@@ -75,9 +75,9 @@ def build_archives(folder: Path) -> list[Path]:
         for path in builder.build(directory=str(folder), versions=["standard"])
     ]
     for archive in archives:
-        if found := [name for name in members(archive) if name.endswith(KEY_ENDING)]:
+        if key_files := [name for name in members(archive) if name.endswith(KEY_ENDING)]:
             archive.unlink()
-            raise ReleaseError(f"{archive.name} would publish a key: {', '.join(found)}")
+            raise ReleaseError(f"{archive.name} would publish a key: {', '.join(key_files)}")
     return archives
 
 
