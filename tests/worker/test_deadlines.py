@@ -118,11 +118,25 @@ async def test_many_calls_run_at_once(workshop: Workshop) -> None:
 async def test_no_grace_lasts_longer_than_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "GRACE_SECONDS", 0.01)
     disobedience: list[str] = []
-    calls = PendingCalls(on_disobedience=lambda: disobedience.append("late"))
+    calls = PendingCalls(on_disobedience=lambda _grace: disobedience.append("late"))
     assert [calls.abandon(calls.add(PendingCall(Health))) for _ in range(2)] == [True, True]
     calls.end(lambda: DriverCrashedError("it ended"))
     await anyio.sleep(0.03)
     assert disobedience == []
+
+
+async def test_a_cancelled_call_has_longer_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(conversation, "SHARED_GRACE_SECONDS", 0.02)
+    graces: list[float] = []
+    calls = PendingCalls(on_disobedience=graces.append)
+    read, write = (calls.add(PendingCall(Health)) for _ in range(2))
+    calls.abandon(read)  # its end would be the end of the write, too
+    calls.abandon(write)
+    with anyio.fail_after(5):
+        while len(graces) < 2:
+            await anyio.sleep(0.01)
+    assert sorted(graces) == [0.01, 0.02]
 
 
 def test_neither_end_of_a_pipe_blocks() -> None:

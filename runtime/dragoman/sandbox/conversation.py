@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 1.0
 """Time a driver has to obey a cancellation before its process is killed."""
+SHARED_GRACE_SECONDS = 10.0
+"""The same while other calls wait, which would end with the process: on a busy machine, they may include a write."""
 END_SECONDS = 0.5
 """Seconds to wait for a process that is ending by itself."""
 HINT = "try again; if it fails again, tell the driver's author"
@@ -102,11 +104,11 @@ class PendingCall:
 class PendingCalls:
     """All calls of one child, by number."""
 
-    def __init__(self, *, on_disobedience: Callable[[], None]) -> None:
+    def __init__(self, *, on_disobedience: Callable[[float], None]) -> None:
         """Begin with none.
 
         Args:
-            on_disobedience: Called when a cancelled call outlasts the grace period.
+            on_disobedience: Called with the grace period, in seconds, when a cancelled call outlasts it.
         """
         self._on_disobedience = on_disobedience
         self._waiting: dict[int, Waiting] = {}
@@ -148,7 +150,8 @@ class PendingCalls:
         if self._waiting.pop(number, None) is None:
             return False
         loop = asyncio.get_running_loop()
-        self._abandoned[number] = loop.call_later(GRACE_SECONDS, self._on_disobedience)
+        grace = SHARED_GRACE_SECONDS if self._waiting else GRACE_SECONDS
+        self._abandoned[number] = loop.call_later(grace, self._on_disobedience, grace)
         return True
 
     def end(self, make_error: Callable[[], DragomanError]) -> None:

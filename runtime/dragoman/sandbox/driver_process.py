@@ -21,7 +21,7 @@ from dragoman_worker.wire import Config, Ready, Sandboxed, Secret
 
 from . import levels
 from .bare_process import Child
-from .conversation import END_SECONDS, GRACE_SECONDS, HINT, Conversation
+from .conversation import END_SECONDS, HINT, Conversation
 from .fork_server import fork_child
 from .host_imports import find_host_imports
 from .launch import Launch as Launch
@@ -239,8 +239,8 @@ class Worker(Conversation):
         self._channel.close()
         self._kill()
 
-    def _disobeyed(self) -> None:
-        reason = f"it was killed because it did not stop within {GRACE_SECONDS:g} s of a cancellation"
+    def _disobeyed(self, grace: float) -> None:
+        reason = f"it was killed because it did not stop within {grace:g} s of a cancellation"
         self._verdict = self._verdict or (DriverCrashedError, reason)
         self._kill()
 
