@@ -221,3 +221,24 @@ def test_hostile_names_and_cells_are_text(page: Page, tmp_path: Path) -> None:
     choose(page, documents)
     page.locator(".import-documents li").nth(20).wait_for()
     unharmed(page)
+
+
+def test_keys_go_on_where_a_file_was_chosen_read_and_loaded(page: Page, cluster: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "orte.csv"
+    file.write_bytes("straße;plz\nGasse 1;08001\n".encode("windows-1252"))
+    enter(page, "orte")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a file").press("Enter")
+    chooser.value.set_files(file)
+    page.get_by_role("button", name="Read it as windows-1252").press("Enter")
+    again = page.get_by_role("button", name="Choose another file")
+    start = page.get_by_role("button", name="Make it with these types")
+    start.wait_for()
+    becomes(page, lambda: bool(again.evaluate("button => button === document.activeElement")))
+    becomes(page, start.is_enabled)
+    start.press("Enter")
+    loaded = card(page, "finished")
+    assert loaded.evaluate("card => card === document.activeElement")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.innerText") == "orte"
+    cluster.send("DELETE", "/orte")

@@ -74,3 +74,24 @@ def test_tools_are_one_stop_and_pills_another(orders: Page) -> None:
     assert focused(orders) == "Add a filter"
     orders.keyboard.press("Shift+Tab")
     assert focused(orders) == "Filter"
+
+
+def test_keys_go_on_in_the_view_that_a_key_led_to(page: Page) -> None:
+    page.get_by_role("navigation").get_by_role("link", name="shop").first.click()
+    page.locator(".object-table").get_by_role("link", name="orders").press("Enter")
+    active = page.locator("[role=gridcell]:focus")
+    active.wait_for()
+    before = active.get_attribute("aria-colindex")
+    page.keyboard.press("ArrowRight")
+    becomes(page, lambda: active.get_attribute("aria-colindex") != before)
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to")
+    palette.wait_for()
+    Hands(page).type("books")
+    palette.get_by_role("option", name="books").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="books").wait_for()
+    active.wait_for()
+    page.get_by_role("link", name="Structure").press("Enter")
+    page.get_by_role("table").first.wait_for()
+    assert page.evaluate("document.activeElement.id") == "main"

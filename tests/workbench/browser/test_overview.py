@@ -100,6 +100,8 @@ def test_ten_thousand_empty_and_broken_each_look_their_own_way(chromium: Browser
         page.get_by_role("heading", name="Connections").wait_for()
         page.evaluate("location.hash = '#/connection/shop'")
         page.get_by_text("The server holds no objects yet").wait_for()
+        page.locator(".blank").get_by_role("link", name="Import rows").press("Enter")
+        page.get_by_role("heading", name="Import rows").wait_for()
         answer |= {"status": 502, "body": {"error": {"code": "connection-failed", "message": "nobody answers"}}}
         page.evaluate("location.hash = '#/'")
         page.get_by_role("heading", name="Connections").wait_for()

@@ -220,6 +220,37 @@ def test_a_filter_says_what_is_sent_and_refuses_with_a_reason(orders: Page) -> N
     assert "many" in orders.locator(".meaning.refused").inner_text()
 
 
+def test_a_made_filter_shows_its_rows_until_the_next_key(orders: Page) -> None:
+    suggested = orders.get_by_role("option")
+    write_filter(orders, "total")
+    suggested.first.wait_for()
+    Hands(orders).type(" >= 100")
+    orders.keyboard.press("Enter")
+    pill(orders, 1).wait_for()
+    orders.wait_for_timeout(300)
+    assert suggested.count() == 0
+    orders.keyboard.press("ArrowDown")
+    suggested.first.wait_for()
+    orders.keyboard.press("Escape")
+    suggested.first.wait_for(state="detached")
+    Hands(orders).type("gif")
+    suggested.filter(has_text="gift").wait_for()
+
+
+def test_what_a_row_itself_says_comes_before_what_is_nested_in_it(orders: Page) -> None:
+    names = orders.locator(".head-name").all_inner_texts()
+    plain, nested = ([name for name in names if ("." in name) is inside] for inside in (False, True))
+    last = max(names.index(name) for name in plain if not name.startswith("_"))
+    assert nested == [] or names.index(nested[0]) > last, names
+
+
+def test_one_badge_stands_beside_the_name_on_a_phone(orders: Page) -> None:
+    orders.set_viewport_size({"width": 400, "height": 800})
+    header = orders.locator(".header").bounding_box()
+    assert header
+    assert header["height"] < 50
+
+
 def test_values_are_suggested_and_filters_of_one_element_are_tied(orders: Page) -> None:
     assert add_filter(orders, "items.qty >= 2")["total"] > 0
     Hands(orders).type("customer.city = l")

@@ -31,8 +31,12 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
     [listing, inner, order.value, words, objects.whole, order.value.by === "newest" && newest.value],
   );
   const table = useRef<HTMLDivElement>(null);
+  const empty = listing?.objects.length === 0 && !words.trim();
   const console = open.hooks.includes("parse_console") && (
     <a class="button plain" href={write({ view: "console", connection: name })}><Icon name="console" />Open the console</a>
+  );
+  const imports = open.hooks.includes("plan_change") && (
+    <a class={`button ${empty ? "primary" : "plain"}`} href={write({ view: "import", connection: name, object: "" })}><Icon name="import" />Import rows</a>
   );
   const flip = (branch: string) => {
     const now = new Set(branches);
@@ -43,15 +47,12 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
   useEffect(() => { // the only one that contains others is opened at once
     if (alone) setBranches(new Set([alone]));
   }, [alone]);
-  const empty = listing?.objects.length === 0 && !words.trim();
   return (
     <div class="overview">
       <div class="toolbar overview-head">
         <h1 class="grow">{name}</h1>
-        {open.hooks.includes("plan_change") && (
-          <a class="button plain" href={write({ view: "import", connection: name, object: "" })}><Icon name="import" />Import rows</a>
-        )}
-        {!empty && console}
+        {!empty && imports}
+        {console}
       </div>
       <dl class="facts overview-facts">
         <div><dt>Health</dt><dd><Health name={name} failed={failed} listing={listing} /></dd></div>
@@ -100,7 +101,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
       {empty && failed === null && (
         <Blank icon="table" title={listing?.notes.length ? "No object can be seen" : "The server holds no objects yet"}>
           <p>{listing?.notes.length ? "Why is written below." : "New ones appear here by themselves."}</p>
-          <p class="actions center">{console || <Button label="Look again" icon="refresh" onClick={objects.again} />}</p>
+          <p class="actions center">{(!listing?.notes.length && imports) || <Button label="Look again" icon="refresh" onClick={objects.again} />}</p>
         </Blank>
       )}
       {[...new Set((listing?.notes ?? []).map((note) => note.reason))].map((reason) => <p class="muted" key={reason}>{reason}</p>)}

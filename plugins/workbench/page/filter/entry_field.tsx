@@ -52,6 +52,7 @@ export function EntryField({ grid, entry, rows, columns, raw, summarizes, explan
   const box = useRef<HTMLDivElement>(null);
   const floating = useRef<HTMLDivElement>(null);
   const input = useRef<HTMLInputElement>(null);
+  const done = useRef(false); // a pill was made: the rows stay in sight until the next key
   const [active, setActive] = useState(-1);
   const [open, setOpen] = useState(false);
   const stage = stageOf(entry);
@@ -111,18 +112,23 @@ export function EntryField({ grid, entry, rows, columns, raw, summarizes, explan
     if (!grid.called.value) return;
     grid.called.value = false;
     input.current?.focus();
-    setOpen(true);
+    setOpen(!done.current);
+    done.current = false;
   }, [grid.called.value]);
 
+  const finish = (whole: Entry) => {
+    done.current = true;
+    commit(whole);
+  };
   const take = ({ next, whole }: Suggestion) => {
-    if (whole) commit(next);
+    if (whole) finish(next);
     else put(next);
     input.current?.focus();
   };
   const enter = () => {
     if (chosen >= 0) return take(suggestions[chosen]);
     if (stage === "low" && entry.text) return put({ ...entry, low: entry.text, text: "" });
-    if (rowOf(entry)) commit(entry);
+    if (rowOf(entry)) finish(entry);
     else if (stage === "column" && !entry.text) grid.view.focus();
   };
   const key = (event: KeyboardEvent) => {

@@ -10,6 +10,7 @@ import { go, rename, step, write } from "../state/route.ts";
 import { remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
+import { isFocusFree } from "../ui/focus.ts";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { Toolbar } from "../ui/toolbar.tsx";
@@ -103,6 +104,7 @@ export function GridPanel({ open, rows, near, panels }: {
   });
   useLayoutEffect(() => {
     host.current?.append(grid.view.element);
+    if (isFocusFree()) grid.view.focus(); // the arrows go through the rows at once
     return () => grid.close();
   }, [grid]);
   const arrived = grid.columns.value.length > 0 || grid.status.value.failed !== null;

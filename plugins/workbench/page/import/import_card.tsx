@@ -53,7 +53,7 @@ export function ImportCard({ job }: { job: ImportJob }) {
   const counts = (undoes ? UNDO_WORDS : WORDS).filter(([status]) => job.counts?.[status]).map(([status, words]) => `${whole(job.counts![status])} ${words}`);
   const ended = state !== "running";
   return (
-    <li class="card">
+    <li class="card" tabIndex={-1}>
       <div class="import-card-head">
         <strong>{undoes && "Undo of "}<bdi>{file}</bdi></strong>
         <span>{undoes ? "in" : "into"} <a href={write({ view: "rows", connection: job.connection, rows: { object } })}><bdi>{object}</bdi></a></span>
@@ -66,7 +66,7 @@ export function ImportCard({ job }: { job: ImportJob }) {
       </p>
       {!ended && <progress max={1} value={part ?? undefined} aria-label={`${undoes ? "Undo" : "Import"} of ${file}`} />}
       <Notes notes={job.notes ?? []} />
-      {error && <ErrorBox error={error} />}
+      {error && <ErrorBox error={job.resumable ? { ...error, hint: "" } : error} />}
       {job.copies && ended && state !== "finished" && !!job.counts?.applied && (
         <p class="muted">To copy the rest, copy again, and keep the stored rows.</p>
       )}

@@ -5,6 +5,7 @@ import type { ImportPreviewAsked, ImportPreviewed, OpenConnection, Uploaded } fr
 import { heardOfImport, imports, remedy, state } from "../state/store.ts";
 import { Button, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
 import { fileSize, whole } from "../ui/figures.ts";
+import { isFocusFree } from "../ui/focus.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Failure, call, upload } from "../wire/client.ts";
 import { type Conflict, ConflictChoice } from "./conflict_choice.tsx";
@@ -47,6 +48,8 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
   const [over, setOver] = useState(false);
   const [fresh, setFresh] = useState(0);
   const chooser = useRef<HTMLInputElement>(null);
+  const here = useRef<HTMLDivElement>(null);
+  const acted = useRef(false); // a person chose a file in this view
   const kept = useRef(""); // the file that leaving the view discards
   const limit = state.value?.upload_bytes ?? 0;
   const name = target.trim();
@@ -60,6 +63,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
   const take = async (files: FileList | null | undefined) => {
     const chosen = files?.[0];
     if (!chosen) return;
+    acted.current = true;
     setOver(false);
     setFailed(null);
     if (files.length > 1) return setFailed(new Failure({ code: "too-many", message: "One file at a time: choose one of them." }));
@@ -86,6 +90,11 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
       setSending(null);
     }
   };
+
+  useEffect(() => { // the button that was pressed is gone: keys go on at what came of it
+    if (!acted.current || !isFocusFree()) return;
+    here.current?.querySelector<HTMLElement>(file || sending ? ".import-file button" : ".card")?.focus({ preventScroll: true });
+  }, [file, sending, preview, failed, own]);
 
   const asked = file && name ? { connection, object: name, upload: file.id, ...reading, ...mapping } : null;
   const key = JSON.stringify(asked);
@@ -141,6 +150,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
   return (
     <div
       class={`page import${over ? " over" : ""}`}
+      ref={here}
       onDragOver={(event) => {
         event.preventDefault();
         setOver(true);

@@ -1,5 +1,6 @@
 /** The page as a whole. */
 
+import { useEffect } from "preact/hooks";
 import { ChangeBar } from "../changes/change_bar.tsx";
 import { NewRow } from "../changes/new_row.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
@@ -13,12 +14,13 @@ import { GlanceStrip } from "../glance/glance_strip.tsx";
 import { GridPanel, type Panels } from "../grid/grid_panel.tsx";
 import { Structure } from "../connections/structure.tsx";
 import { CopyCommand, Blank, Waiting, lazily } from "../ui/controls.tsx";
+import { isFocusFree } from "../ui/focus.ts";
 import { MenuHost } from "../ui/menu.tsx";
 import { Toasts } from "../ui/toasts.tsx";
 import { Header } from "./header.tsx";
 import { LeaveQuestion } from "../state/leaving.tsx";
 import { Questions } from "./questions.tsx";
-import { route } from "../state/route.ts";
+import { objectOf, route } from "../state/route.ts";
 import { WhenOpen } from "./when_open.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
 import { Sidebar } from "./sidebar.tsx";
@@ -44,8 +46,19 @@ export function App() {
       <MenuHost />
       <Shortcuts />
       <Toasts />
+      <FocusInView />
     </div>
   );
+}
+
+/** Keys go on in the view that a key led to, rather than at the top of the page. */
+function FocusInView() {
+  const here = route.value;
+  const connection = "connection" in here ? here.connection : "";
+  useEffect(() => {
+    if (isFocusFree()) document.getElementById("main")?.focus({ preventScroll: true });
+  }, [here.view, connection, objectOf(here), here.view === "new" ? here.type : "", here.view === "drivers" ? here.driver : ""]);
+  return null;
 }
 
 function toMain(event: Event): void {

@@ -166,7 +166,7 @@ function told(event: Told): void {
       break;
     }
     case "plugin.crashed":
-      toast(`The driver of ${text("connection")} ended: ${text("reason")} The next request starts it again.`, "bad");
+      toast(`The driver of ${text("connection")} ended: ${text("reason").replace(/\.?$/, ".")} The next request starts it again.`, "bad");
       break;
     case "connection.health_changed": {
       const [name, now, ok] = [text("connection"), new Map(broken.value), event.state === "ok"];

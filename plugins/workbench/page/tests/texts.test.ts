@@ -105,6 +105,7 @@ test("the address of rows holds their selection, and what is none leads to the c
 test("figures are short and keep big numbers whole", () => {
   assert.equal(whole("12345678901234567890"), "12,345,678,901,234,567,890");
   assert.deepEqual([compact(12_003), fileSize(98_300), duration(0.0004), duration(2)], ["12K", "98.3 kB", "1 ms", "2.0 s"]);
+  assert.deepEqual([99.6, 119.7, 362.1, 3_600, 7_260].map(duration), ["1 min 40 s", "2 min 0 s", "6 min 2 s", "1 h 0 min", "2 h 1 min"]);
 });
 
 test("the event stream is read however it is cut", () => {

@@ -18,7 +18,11 @@ export function fileSize(bytes: number): string {
 }
 
 export function duration(seconds: number): string {
-  return seconds < 1 ? `${Math.max(1, Math.round(seconds * 1_000))} ms` : `${seconds.toFixed(1)} s`;
+  if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1_000))} ms`;
+  if (seconds < 99.5) return `${seconds.toFixed(1)} s`;
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  const rest = Math.round(seconds) % 60;
+  return minutes < 60 ? `${minutes} min ${rest} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 export function moment(seconds: number): string {
