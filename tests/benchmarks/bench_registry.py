@@ -1,4 +1,4 @@
-"""A registry of 10,000 drivers and of 100,000: searching it, describing one of them, and writing its pages."""
+"""A registry of 10,000 drivers and of 100,000: searching it, describing one, writing its pages, publishing into it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
+from itertools import count as count_from
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.index import search_summaries as summaries
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.folder import index_files
 from dragoman_registry.publisher.pages import pages
 
@@ -37,6 +39,7 @@ def main() -> None:
             browse(Path(folder) / str(count), count)
             shutil.rmtree(Path(folder) / str(count))
         write(Path(folder) / "pages")
+        publish_into(Path(folder))
 
 
 def browse(root: Path, count: int) -> None:
@@ -44,7 +47,11 @@ def browse(root: Path, count: int) -> None:
     targets = root / "targets"
     targets.mkdir(parents=True)
     catalog, small = marketplace.catalog(count), count <= 10_000
-    files = index_files(catalog) if small else {"browse": summaries.encode(catalog), "advisories": b"{}"}
+    files = (
+        index_files(catalog)
+        if small
+        else {"browse": summaries.encode(map(summaries.summarise, catalog.projects)), "advisories": b"{}"}
+    )
     for name, data in files.items():
         (targets / name).write_bytes(data)
     sizes = ", ".join(f"{name} of {len(data) / 1e6:.1f} MB" for name, data in files.items() if len(data) > 1_000_000)
@@ -105,6 +112,19 @@ def write(root: Path) -> None:
 
     sides = {"every page": everything, "those of one release": one_more}
     report("Pages of 10,000 drivers, without fsync", measure(sides, rounds=1), baseline="every page")
+
+
+def publish_into(folder: Path) -> None:
+    """Publish one more driver into signed registries of 10 and of 10,000 drivers, of 20 for each publisher."""
+    numbers = count_from(1)
+
+    def one_more(root: Path) -> None:
+        wheel = wheelhouse.Driver(f"more{next(numbers)}").write(folder / "wheels")
+        publish.build([wheel], to=root)
+
+    roots = {f"{count:,} drivers": marketplace.signed(folder / f"signed{count}", count) for count in (10, 10_000)}
+    sides: dict[str, Callable[[], object]] = {name: partial(one_more, root) for name, root in roots.items()}
+    report("Publish one more driver", measure(sides, rounds=3), baseline="10 drivers", target="1 s for 10,000")
 
 
 if __name__ == "__main__":

@@ -7,14 +7,21 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING
 
+import pytest
+
 import wheelhouse
 from dragoman_registry.index.catalog import Catalog, Project, Release
+from dragoman_registry.index.search_summaries import summarise
 from dragoman_registry.publisher import publish
+from dragoman_registry.publisher.edit import editing
+from dragoman_registry.publisher.folder import write_index
 from dragoman_registry.publisher.pages import catalogue_pages
+from dragoman_registry.trust.roles import PUBLISHER, patterns
 from dragoman_registry.wheels.manifest import DatabaseType
 from dragoman_registry.wheels.wheel_file import WheelFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 CAPABILITIES = ("browse", "sort", "filter", "edit", "drop", "console", "export", "tenants", "raw-filter")
@@ -187,8 +194,49 @@ def project(number: int, *, releases: int = 2) -> Project:
     )  # fmt: skip
 
 
+def signed(root: Path, count: int, *, of_each: int = 20) -> Path:
+    """Publish a made-up catalog of any size, signed by publishers who have `of_each` drivers, without the wheels.
+
+    Nothing is synced to disk, since nothing needs to survive.
+    """
+    made = catalog(count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _descriptor: None)
+        publish.init(root)
+        with editing(root) as edit:
+            key = edit.repository.keys.new("publishers").public_key
+            for first in range(0, count, of_each):
+                projects = made.projects[first : first + of_each]
+                role = f"{PUBLISHER}p{first // of_each}"
+                paths = [pattern for project in projects for pattern in patterns(project.project)]
+                edit.repository.delegate(role, key, paths)
+                edit.repository.submit(role, _documents(root, projects))
+                edit.repository.adopt(role, edit.repository.pending()[role])
+            types = {project.types[0].name: project.project for project in made.projects}
+            names = {project.project for project in made.projects}
+            write_index(root, edit.repository, made, types=types, changed=names)
+    return root
+
+
+def _documents(root: Path, projects: Iterable[Project]) -> dict[str, bytes]:
+    """Write what lies beside the wheels of drivers, and return what their publisher signs."""
+    files: dict[str, bytes] = {}
+    for project in projects:
+        for release in project.releases:
+            path = release.wheels[0].path
+            beside = {
+                f"{path}.driver.json": b"{}",
+                f"docs/{project.project}/{release.version}/README.md": README.encode(),
+            }
+            for name, data in beside.items():
+                (root / "targets" / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / "targets" / name).write_bytes(data)
+            files |= {path: b"a wheel", **beside}
+    return files
+
+
 def front(root: Path, catalog: Catalog) -> Path:
     """Write the pages of all drivers, without a page for each of them, into a registry."""
-    for name, content in catalogue_pages(catalog):
+    for name, content in catalogue_pages(map(summarise, catalog.projects)):
         (root / "targets" / name).write_bytes(content)
     return root

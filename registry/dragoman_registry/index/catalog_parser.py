@@ -14,7 +14,7 @@ import msgspec
 from dragoman_registry.names import PROJECT, TYPE
 from dragoman_registry.validation import Fault, decode, load
 from dragoman_registry.wheels.manifest import MAX_LABEL, MAX_TEXT
-from dragoman_registry.wheels.packaging_parsers import Unreadable, parse_range, parse_wheel_name
+from dragoman_registry.wheels.packaging_parsers import Unreadable, is_wheel_of, parse_range
 from dragoman_registry.wheels.wheel_file import WheelFile
 
 from .catalog import Catalog, Project, Release, Types
@@ -161,12 +161,10 @@ def _unsound_release(project: Project, release: Release) -> Iterator[str]:
         yield f"{title} has a wheel without a size"
     for wheel in release.wheels:
         try:
-            name = parse_wheel_name(wheel.file)
+            if not is_wheel_of(wheel.file, project=release.project, version=release.version):
+                yield f"{wheel.file!r} is not a wheel of {title}"
         except Unreadable as error:
             yield str(error)
-        else:
-            if (name.project, name.version) != (release.project, release.version):
-                yield f"{wheel.file!r} is not a wheel of {title}"
     for text in (release.host_api, *(wheel.requires_python for wheel in release.wheels)):
         if not _is_range(text):
             yield f"{title} has {text[:80]!r}, which is not a version range"

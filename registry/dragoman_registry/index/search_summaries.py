@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman_registry.wheels.host_environment import Host
     from dragoman_registry.wheels.wheel_file import WheelFile
 
-    from .catalog import Catalog, Project, Release
+    from .catalog import Project, Release
     from .registry_reader import Registry
 
     OnFault = Callable[[str, str], None]
@@ -137,9 +137,9 @@ def _tags(wheel: WheelFile) -> str:
     return "-".join(wheel.file.removesuffix(".whl").split("-")[-3:])
 
 
-def encode(catalog: Catalog) -> bytes:
-    """Encode the rows of a catalog."""
-    return msgspec.json.encode(_File(drivers=tuple(map(summarise, catalog.projects)))) + b"\n"
+def encode(summaries: Iterable[Summary]) -> bytes:
+    """Encode rows."""
+    return msgspec.json.encode(_File(drivers=tuple(summaries))) + b"\n"
 
 
 def read(registry: Registry, *, on_fault: OnFault | None = None) -> tuple[Summary, ...]:

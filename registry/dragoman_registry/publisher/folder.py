@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
 from itertools import chain
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
@@ -20,7 +22,7 @@ from .catalog_merge import releases
 from .pages import encode, pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from dragoman_registry.trust.trust import Publisher
@@ -128,8 +130,10 @@ def add_digest_names(root: Path, repository: Repository, projects: Collection[st
                     add_name(file, below(root, f"targets/{digest_name(path, signed.hashes['sha256'])}"))
 
 
-def index_files(catalog: Catalog) -> dict[str, bytes]:
-    """Build the files of the index that follow from the catalog."""
+def index_files(catalog: Catalog, summaries: Iterable[search_summaries.Summary] | None = None) -> dict[str, bytes]:
+    """Build the files of the index that follow from the catalog; `summaries` are its rows, if the caller has them."""
+    if summaries is None:
+        summaries = map(search_summaries.summarise, catalog.projects)
     advisories = Advisories()
     for release in releases(catalog):
         instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
@@ -138,7 +142,7 @@ def index_files(catalog: Catalog) -> dict[str, bytes]:
                 getattr(advisories, status).setdefault(release.project, {})[release.version] = reason + instead
     return {
         "advisories": encode(advisories), "catalog": encode(catalog),
-        search_summaries.NAME: search_summaries.encode(catalog),
+        search_summaries.NAME: search_summaries.encode(summaries),
     }  # fmt: skip
 
 
@@ -148,6 +152,24 @@ def reader(root: Path) -> Callable[[str], bytes | None]:
     def read(name: str) -> bytes | None:
         file = root / "targets" / name
         return read_plain(file, limit=MAX_INDEX) if file.is_file() else None
+
+    return read
+
+
+def end_reader(root: Path) -> Callable[[str], bytes | None]:
+    """Return a function as `reader` does, which reads the last 128 bytes of a file only."""
+    folder = os.path.join(root, "targets")  # noqa: PTH118 - a path object for each of many thousand files costs more
+
+    def read(name: str) -> bytes | None:
+        try:
+            descriptor = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(descriptor)
+            return os.pread(descriptor, 128, max(0, status.st_size - 128)) if S_ISREG(status.st_mode) else None
+        finally:
+            os.close(descriptor)
 
     return read
 
@@ -162,7 +184,8 @@ def write_index(
 ) -> None:
     """Write the files of a catalog, then the metadata that names them, in an order that survives a crash."""
     targets, served_names = root / "targets", set()
-    files = index_files(catalog)
+    summaries = list(map(search_summaries.summarise, catalog.projects))
+    files = index_files(catalog, summaries)
     if types is not None:
         files["types"] = encode(Types(types=dict(sorted(types.items()))))
     for name, data in files.items():
@@ -173,7 +196,10 @@ def write_index(
             write_below(targets, served, data)
     names = publishers_of(repository.targets)
     # Tools that ignore signatures read the index under its plain names.
-    for name, data in chain(pages(catalog, reader(root), publishers=names, changed=changed), files.items()):
+    page_files = pages(
+        catalog, reader(root), publishers=names, changed=changed, read_end=end_reader(root), summaries=summaries
+    )
+    for name, data in chain(page_files, files.items()):
         write_new(root, place_of(name), data)
     add_digest_names(root, repository, changed)
     done = repository.commit()

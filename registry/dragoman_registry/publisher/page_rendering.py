@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent / "page_templates"
 # C0 except tab and line feed, DEL, C1, and the controls that reorder or hide text.
 _HIDDEN = [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]
 _SHOWN = {code: f"\\u{code:04x}" for code in [*_HIDDEN, *range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)]}
+_ROW = ("file", "label", "version", "summary", "types", "can", "reaches")
 _ADDRESS = re.compile(r"(https?://[^\s/]|mailto:[^\s@]+@)", re.IGNORECASE)
 
 
@@ -46,6 +47,20 @@ def fill(name: str, *, script: str = "", **values: object) -> bytes:
     ours = {"style": style, "style_digest": digest(style), "script": code, "script_digest": digest(code)}
     marked = {key: Markup(value) for key, value in ours.items()}
     return _environment().get_template(name).render(values, **marked).encode()
+
+
+def list_row(**texts: str) -> Markup:
+    """Build the row of a driver in a list; without texts, the empty row that a script fills.
+
+    A list has thousands of rows, and the engine would take most of the time of a publication for them.
+    """
+    text = {key: escape(clean(texts.get(key, ""))) for key in _ROW}
+    return Markup(
+        f'<li><h2><a href="{text["file"]}" data-at="label">{text["label"]}</a> '
+        f'<span class="version" data-at="version">{text["version"]}</span></h2>'
+        f'<p data-at="summary">{text["summary"]}</p><p class="facts"><code data-at="types">{text["types"]}</code>'
+        f'<span data-at="can">{text["can"]}</span><span data-at="reaches">{text["reaches"]}</span></p></li>'
+    )
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,10 @@ from dragoman_registry.wheels.manifest import decode, describe_reach, plain_perm
 from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version
 from dragoman_registry.wheels.wheel_file import project_of
 
-from .page_rendering import FOLDER, Markup, address, capitalised, clean, embedded, fill, markdown, size, words
+from .page_rendering import FOLDER, Markup, address, capitalised, clean, embedded, fill, list_row, markdown, size, words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from dragoman_registry.index.catalog import Catalog, Project, Release
     from dragoman_registry.index.release_documents import Read
@@ -40,7 +40,13 @@ META = {"api-version": "1.4"}
 
 
 def pages(
-    catalog: Catalog, read: Read, *, publishers: Mapping[str, str], changed: Collection[str] | None = None
+    catalog: Catalog,
+    read: Read,
+    *,
+    publishers: Mapping[str, str],
+    changed: Collection[str] | None = None,
+    read_end: Read | None = None,
+    summaries: Sequence[Summary] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """Build the pages as pairs of path below `targets/` and content; the same input yields the same bytes.
 
@@ -50,20 +56,22 @@ def pages(
         publishers: Maps each project to its publisher.
         changed: Projects whose documents may be new; pages of other projects are built only if their catalog entry
             has changed since. None for every page.
+        read_end: Returns at least the last 128 bytes of a file, or None if it is missing; by default `read`.
+        summaries: The rows of the catalog's drivers, if the caller has them.
     """
     for project in catalog.projects:
         name, publisher = f"../{page_of(project.project)}", publishers.get(project.project, "")
         stamp = _stamp(project, publisher)
         if changed is not None and project.project not in changed:
-            page = read(name)
-            if page is not None and page.endswith(f"<!-- {stamp} -->\n".encode()):
+            end = (read_end or read)(name)
+            if end is not None and end.endswith(f"<!-- {stamp} -->\n".encode()):
                 continue
         # The page for people comes last and carries the stamp: if it is up to date, the others are too.
         yield from project_pages(project)
         if project.releases:
             yield name, driver_page(project, read, publisher=publisher, stamp=stamp)
     yield from other_pages(catalog)
-    yield from catalogue_pages(catalog)
+    yield from catalogue_pages(summaries or list(map(summarise, catalog.projects)))
 
 
 def _stamp(*made_from: object) -> str:
@@ -82,13 +90,13 @@ def page_of(project: str) -> str:
     return f"drivers/{project}.html"
 
 
-def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
+def catalogue_pages(summaries: Iterable[Summary]) -> Iterator[tuple[str, bytes]]:
     """Build the front page, and a full page if the front page cannot show every driver without JavaScript."""
-    drivers = sorted(map(summarise, catalog.projects), key=lambda driver: driver.plugin)
+    drivers = sorted(summaries, key=lambda driver: driver.plugin)
     rows = [_row(driver) for driver in drivers]
     count = f"{len(rows):,} driver{'' if len(rows) == 1 else 's'}" if rows else "No driver is published here yet."
     if len(rows) > SHOWN:
-        yield ALL, fill("all.html", count=count, rows=rows)
+        yield ALL, fill("all.html", count=count, rows=Markup("\n".join(rows)))
     apis, can = _apis(drivers), sorted({name for driver in drivers for name in driver.capabilities})
     yield (
         FRONT,
@@ -96,8 +104,8 @@ def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
             "catalog.html",
             script="catalog.js",
             count=count,
-            rows=rows[:SHOWN],
-            empty=dict.fromkeys(("file", "label", "version", "summary", "types", "can", "reaches"), ""),
+            rows=Markup("\n".join(rows[:SHOWN])),
+            empty=list_row(),
             more=len(rows) if len(rows) > SHOWN else 0,
             apis=apis,
             capabilities=can,
@@ -106,16 +114,16 @@ def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
     )
 
 
-def _row(driver: Summary) -> dict[str, object]:
-    return {
-        "file": page_of(driver.project),
-        "label": marked(driver.label),
-        "version": _version(driver),
-        "summary": driver.summary,
-        "types": driver.types,
-        "can": list(map(words, driver.capabilities)),
-        "reaches": _reaches(driver),
-    }
+def _row(driver: Summary) -> Markup:
+    return list_row(
+        file=page_of(driver.project),
+        label=marked(driver.label),
+        version=_version(driver),
+        summary=driver.summary,
+        types=", ".join(driver.types),
+        can=", ".join(map(words, driver.capabilities)),
+        reaches=_reaches(driver),
+    )
 
 
 def _version(driver: Summary) -> str:
@@ -123,7 +131,12 @@ def _version(driver: Summary) -> str:
 
 
 def _reaches(driver: Summary) -> str:
-    return f"reaches {describe_reach(driver.candidates[0].permissions)}" if driver.candidates else ""
+    return _reach(driver.candidates[0].permissions) if driver.candidates else ""
+
+
+@lru_cache(maxsize=1024)  # thousands of drivers share a few
+def _reach(permissions: tuple[str, ...]) -> str:
+    return f"reaches {describe_reach(permissions)}"
 
 
 def _apis(drivers: Sequence[Summary]) -> dict[str, set[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,6 +52,8 @@ MAX_TAGS = 1_024
 MAX_HEADERS = 2_000
 """Maximum headers of METADATA or WHEEL; readers search all of them for each name."""
 
+_NUMBERS = re.compile(r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){0,9}")
+"""Versions that are already written as packaging would write them."""
 _DIGITS = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
 _MIME = re.compile(r"content-type|content-transfer-encoding|mime-version")
 _HEADERS = {
@@ -153,6 +156,7 @@ def _possible(marker: object) -> bool:
     return any(map(all, groups))
 
 
+@lru_cache(maxsize=1024)  # thousands of wheels share a few
 def parse_tags(text: str) -> frozenset[str]:
     """Read the compressed tags at the end of a wheel's name, or of a line of WHEEL. Raises Unreadable."""
     from packaging.tags import parse_tag
@@ -197,6 +201,17 @@ def parse_wheel_name(file: str) -> WheelNameParts:
         kind.fits(text) for kind, text in ((WHEEL, file), (PROJECT, project), (VERSION, version))
     )
     return WheelNameParts(project, version, frozenset(map(str, tags)), canonical, "-".join(file.split("-")[:2]))
+
+
+def is_wheel_of(file: str, *, project: str, version: str) -> bool:
+    """Check whether a file name is that of a wheel of this release. Raises Unreadable if it is not that of a wheel."""
+    head = f"{project.replace('-', '_')}-{version}-"
+    if file.startswith(head) and _NUMBERS.fullmatch(version) and PROJECT.fits(project) and WHEEL.fits(file):
+        tags = file[len(head) : -len(".whl")]
+        if tags.count("-") == 2:  # the usual spelling, without a build number, needs no parser
+            return bool(parse_tags(tags))
+    name = parse_wheel_name(file)
+    return (name.project, name.version) == (project, version)
 
 
 def rank_wheel(file: str, tags: tuple[str, ...]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -26,6 +27,7 @@ ByteCount = Annotated[int, msgspec.Meta(ge=0, le=MOST), _Bounds()]
 """An untrusted number of bytes."""
 
 
+@lru_cache(maxsize=1 << 15)  # each wheel of a large catalog is asked about several times
 def project_of(file: str) -> str:
     """Return the project of a wheel, from its file name.
 

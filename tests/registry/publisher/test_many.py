@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import marketplace
 import wheelhouse
+from dragoman_registry.index import search_summaries
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.publisher import catalog_merge, publish
+from dragoman_registry.publisher import folder as registry_folder
 from dragoman_registry.publisher import inbox as inboxes
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust import roles, tuf_repository
 from dragoman_registry.trust.keys import own_key
+from dragoman_registry.wheels import packaging_parsers
 from dragoman_registry.wheels.archive_checks import inspect
 
 if TYPE_CHECKING:
@@ -65,6 +69,22 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
     fixed = (3 * reads[0] - reads[1]) / 2  # what does not depend on how many there are
     assert reads[1] - fixed <= 3.5 * (reads[0] - fixed), reads
     assert reads[1] < 9 * 5 + 20, reads
+
+
+@pytest.mark.slow
+def test_publishing_one_more_reads_the_pages_and_parses_the_names_of_no_other(tmp_path: Path, monkeypatch):
+    work = []
+    for count in (10, 40):
+        root = marketplace.signed(tmp_path / f"team{count}", count)
+        wheel = wheelhouse.Driver("onemore").write(tmp_path / "wheels")
+        with monkeypatch.context() as patch:
+            names = counted(patch, packaging_parsers, "parse_wheel_name")
+            pages = counted(patch, registry_folder, "read_plain")
+            rows = counted(patch, search_summaries, "summarise")
+            publish.build([wheel], to=root)
+        work.append((names[0], pages[0], rows[0] - count))
+    assert work[0] == work[1]
+    assert work[0][2] == 1, "each driver is summarised once, for the index and for the pages"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from itertools import product
 from typing import TYPE_CHECKING
 
 import packaging.markers
@@ -22,6 +23,7 @@ from dragoman_registry.wheels.packaging_parsers import (
     Unreadable,
     holds,
     is_licence,
+    is_wheel_of,
     needed,
     parse_headers,
     parse_metadata,
@@ -36,6 +38,10 @@ from dragoman_registry.wheels.packaging_parsers import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+NAMES = (
+    "demo", "two-words", "Demo", "two_words", "two__words", "1.0.0", "1.0", "1.0.0rc1", "1.0.00", "01.0", "1.0+x",
+    "py3-none-any", "py2.py3-none-any", "1-py3-none-any", "py3-none", "cp311-abi3-manylinux_2_17_x86_64", "py3-none-",
+)  # fmt: skip
 PARSERS = [parse_version, parse_range, parse_requirement, parse_tags, parse_wheel_name]
 
 MUCH = {
@@ -217,3 +223,23 @@ def test_json_that_cannot_be_read_is_one_kind_of_error(data: bytes):
     value, faults = load(dict[str, int], data, code="index")
     assert value is None
     assert [fault.code for fault in faults] == ["index"]
+
+
+def test_a_wheel_of_a_release_is_told_without_a_parser_as_with_one():
+    """Every name of three parts, and every release, of the words that could tell them apart."""
+    agreed = 0
+    for stem, version, tags in product(NAMES, repeat=3):
+        file = f"{stem}-{version}-{tags}.whl"
+        try:
+            parts = parse_wheel_name(file)
+        except Unreadable:
+            parts = None
+        for project, number in (("demo", "1.0.0"), ("two-words", "1.0"), ("demo", "1.0.0rc1"), ("demo", "1.0.00")):
+            expected = parts is not None and (parts.project, parts.version) == (project, number)
+            try:
+                found = is_wheel_of(file, project=project, version=number)
+            except Unreadable:
+                found = False
+            assert found == expected, (file, project, number)
+            agreed += found
+    assert agreed > 20
