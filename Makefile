@@ -179,8 +179,8 @@ docs: $(SITE) ## the documentation as a website in build/docs/site, without netw
 bench: $(TOOLS) $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-release: $(DEMO) page ## signed drivers inside the host's wheel, and the wheels and sdists beside it, in dist; KEYS=DIR for a real one, else for development
-	@$(BIN)/python plugins/release.py dist $(if $(KEYS),--keys "$(KEYS)")
+release: $(DEMO) page ## signed drivers inside the host's wheel, and the wheels and sdists beside it, in dist; KEYS=DIR for a real one, else for development; PASSPHRASE=, PIN=
+	@$(BIN)/python plugins/release.py dist $(if $(KEYS),--keys "$(KEYS)") $(if $(PASSPHRASE),--passphrase "$(PASSPHRASE)") $(if $(PIN),--pin "$(PIN)")
 
 changelog: $(TOOLS) ## move the fragments of docs/changes into the changelog, under the version of pyproject.toml
 	@$(BIN)/towncrier build --yes --version "$$($(BIN)/python -m tests.versions)"

@@ -1,5 +1,7 @@
 """Build each distribution of a release as wheel and sdist, with bills of materials: `release.py FOLDER [--keys DIR]`.
 
+`--passphrase` and `--pin` say where what opens the keys is kept, as in `dragoman registry sign`.
+
 The same commit and keys yield the same bytes, wherever and whenever they are built: what is signed has the date of the
 commit, or the one that SOURCE_DATE_EPOCH names, in seconds since 1970.
 """
@@ -23,6 +25,9 @@ from bills import write_bills
 from bundle import PLUGINS, bundle
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
+
+from dragoman.cli.key_options import opened_with
+from dragoman_api.errors import ConfigurationError
 
 ROOT = PLUGINS.parent
 DISTRIBUTIONS = (ROOT, *(PLUGINS / name for name in ("api", "dask", "mcp", "sample", "workbench")))
@@ -144,9 +149,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--keys", type=Path)
+    parser.add_argument("--passphrase")
+    parser.add_argument("--pin")
     arguments = parser.parse_args()
     try:
-        built = release(arguments.folder.resolve(), arguments.keys)
+        with opened_with({"passphrase": arguments.passphrase, "pin": arguments.pin}):
+            built = release(arguments.folder.resolve(), arguments.keys)
+    except ConfigurationError as error:
+        sys.exit(f"{error.message}\ntry: {error.hint}" if error.hint else error.message)
     except (FileExistsError, ReleaseError) as error:
         sys.exit(str(error))
     for path in built:

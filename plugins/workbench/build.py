@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "page"
@@ -54,7 +55,7 @@ def digest(files: list[Path]) -> str:
     """The digest of names and contents."""
     hashed = hashlib.sha256()
     for file in files:
-        hashed.update(f"{file.relative_to(SOURCE).as_posix()}\0".encode())
+        hashed.update(f"{os.path.relpath(file, SOURCE)}\0".encode())
         hashed.update(hashlib.sha256(file.read_bytes()).digest())
     return hashed.hexdigest()
 
@@ -69,38 +70,66 @@ def prepare() -> None:
     stamp.write_text(locked)
 
 
-def licenses() -> str:
-    """Collect the licence of every package of others that the page may hold, as each asks for.
+def bundled_packages(modules: list[str]) -> set[str]:
+    """Return the packages that modules of the page come from, as the lock names their folders.
 
-    Vite's own list leaves out what a worker is built of.
+    A helper that the bundler wrote itself, such as `virtual:vite/preload-helper.js`, comes from the bundler's package.
+    """
+    folders = set()
+    for module in modules:
+        place, _, path = module.rpartition("node_modules/")
+        if not place and not module.startswith("virtual:"):
+            continue  # the page's own source
+        words = (path if place else module.removeprefix("virtual:")).split("/")
+        name = "/".join(words[: 2 if words[0].startswith("@") else 1])
+        inside = place.rpartition(f"{SOURCE}/")[2]  # of a package with packages of its own
+        folders.add(f"{inside}node_modules/{name}")
+    return folders
+
+
+def licenses(modules: list[str]) -> str:
+    """Collect the licence of every package of others whose code is in the page, as each asks for.
+
+    What the bundler took decides, and what the lock names besides is added: a package may be in the page tomorrow.
+
+    Args:
+        modules: The modules that the bundler took.
 
     Raises:
-        SystemExit: A package has no licence text.
+        SystemExit: A package has no licence text, or is not in the lock.
     """
-    lock = json.loads((SOURCE / "package-lock.json").read_text(encoding="utf-8"))
+    lock = json.loads((SOURCE / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    shipped = {
+        folder for folder, package in lock.items() if folder and not package.get("dev") and "/@types/" not in folder
+    }
     sections = []
-    for folder, package in sorted(lock["packages"].items()):
+    for folder in sorted(shipped | bundled_packages(modules)):
         name = folder.rpartition("node_modules/")[2]
-        if not folder or package.get("dev") or name.startswith("@types/"):  # types end in no page
-            continue
-        texts = [file for file in sorted((SOURCE / folder).iterdir()) if file.stem.lower() in ("license", "licence")]
+        package_files = sorted((SOURCE / folder).iterdir()) if folder in lock else []
+        texts = [file for file in package_files if file.stem.lower() in ("license", "licence")]
         if not texts:
-            raise SystemExit(f"building the page failed: {folder} of package-lock.json has no licence text")
+            raise SystemExit(
+                f"building the page failed: {folder} is in the page, and the lock has no licence text of it"
+            )
         text = texts[0].read_text(encoding="utf-8").strip()
-        sections.append(f"## {name} {package['version']} ({package['license']})\n\n{text}\n")
+        sections.append(f"## {name} {lock[folder]['version']} ({lock[folder]['license']})\n\n{text}\n")
     return "\n".join(["# Licences of the packages in this page\n", *sections])
 
 
 def build() -> bool:
     """Build the page unless it is up to date; False if it was."""
-    state = digest(sources())
+    state = digest([*sources(), Path(__file__)])
     stamp = TARGET / STAMP
     if stamp.is_file() and stamp.read_text() == state:
         return False
     prepare()
     node("node_modules/typescript/bin/tsc", "--noEmit")
-    node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn", PAGE_OUT=str(TARGET))
-    (TARGET / "licenses.md").write_text(licenses(), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as temporary:
+        modules = Path(temporary, "modules.json")
+        variables = {"PAGE_OUT": str(TARGET), "PAGE_MODULES": str(modules)}
+        node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn", **variables)
+        text = licenses(json.loads(modules.read_text(encoding="utf-8")))
+    (TARGET / "licenses.md").write_text(text, encoding="utf-8")
     stamp.write_text(state)
     return True
 

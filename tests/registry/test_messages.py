@@ -31,7 +31,8 @@ from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources import BundleSource, open_source, read
-from dragoman_registry.trust.keys import Keys, beside, own_key, read_private, read_public
+from dragoman_registry.trust.keys import Keys, beside, own_key
+from dragoman_registry.trust.signers import KeyFile, read_public
 from dragoman_registry.trust.trust import Pinned
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository
@@ -96,8 +97,8 @@ def of_sources(folder: Path) -> Iterator[Callable[[], object]]:
 def of_keys(folder: Path) -> Iterator[Callable[[], object]]:
     exposed = own_key(folder / "exposed.pem")
     exposed.chmod(0o644)
-    yield lambda: read_private(exposed)
-    yield lambda: read_private(folder / "gone.pem")
+    yield lambda: KeyFile(exposed)
+    yield lambda: KeyFile(folder / "gone.pem")
     yield lambda: read_public(folder / "gone.pub")
     yield lambda: own_key(exposed, new=True)
     yield lambda: own_key(folder / "mine.pub")

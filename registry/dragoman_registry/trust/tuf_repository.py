@@ -8,7 +8,7 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tuf.api.exceptions import RepositoryError
+from tuf.api.exceptions import RepositoryError, UnsignedMetadataError
 from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp
 from tuf.api.serialization import DeserializationError
 
@@ -19,12 +19,13 @@ from dragoman_registry.names import TARGET
 from . import roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from securesystemslib.signer import CryptoSigner, Key
+    from securesystemslib.signer import Key
 
     from .keys import Keys
+    from .signers import KeyFile
 
 DAYS = "x-dragoman-days"
 """Field of the timestamp with the lifetime in days for each renewal."""
@@ -78,8 +79,7 @@ class Repository:
         self._new: set[str] = set()
         self._lies: dict[str, int] = {}
         self._old_root: Metadata[Root] | None = None
-        self._roles: dict[str, Metadata[Targets]] = {}
-        self.days = new_days or roles.YEAR
+        self._roles, self.days = dict[str, Metadata[Targets]](), new_days or roles.YEAR
         upstream: Metadata[Root] | None = Metadata.from_bytes(original) if original is not None else None
         if new_days is not None:
             self._begin(upstream.signed if upstream else None)
@@ -208,17 +208,29 @@ class Repository:
         return all(len(self._signers(name)) >= threshold for name, threshold in needed.items())
 
     def expect(self, *names: str) -> None:
-        """Raise ConfigurationError if the keys of a role are not available."""
+        """Raise ConfigurationError if the keys of a role are not available, or do not open."""
         lacking = [name for name in names if not self.can_sign(name)]
         if lacking:
             text = f"the keys of {', '.join(lacking)} are not in {self.keys.folder}"
             raise ConfigurationError(text, hint="name their folder: --keys DIR", code="key-missing")
+        for signer in [signer for name in names for signer in self._signers(name)]:
+            signer.unlock()  # before anything is written
+
+    def _expect_root(self) -> None:
+        """Raise ConfigurationError unless enough keys of the root that hosts have are available, and open."""
+        signers, role = self._signers_of_both_roots("root"), (self._old_root or self._root).signed.roles["root"]
+        if len([signer for signer in signers if signer.public_key.keyid in role.keyids]) < role.threshold:
+            text = f"the keys of root are not in {self.keys.folder}: {role.threshold} must sign"
+            raise ConfigurationError(text, hint="bring them there for this command", code="key-missing")
+        for signer in signers:
+            signer.unlock()
 
     def check_publisher(self, name: str) -> None:
-        """Raise ConfigurationError if a publisher's key is not available."""
+        """Raise ConfigurationError if a publisher's key is not available, or does not open."""
         if not self.can_sign(name):
             who = name.removeprefix(roles.PUBLISHER)
             raise ConfigurationError(f"the key of the publisher {who} is needed", hint="--sign KEY", code="key-missing")
+        self.expect(name)
 
     def vouch(self, role: str, path: str, data: bytes) -> str:
         """Record a target's size and digest in one of the registry's own roles, and return the digest."""
@@ -268,7 +280,7 @@ class Repository:
     def copy(self, name: str, data: bytes) -> None:
         """Copy the metadata of another registry's role, byte for byte."""
         metadata: Metadata[Targets] = Metadata.from_bytes(data)
-        meta = describe_file(metadata.signed.version, data)
+        meta = roles.describe_file(metadata.signed.version, data)
         if self._snapshot.signed.meta.get(f"{name}.json") != meta:
             write_below(self._folder, f"{meta.version}.{name}.json", data)
             self._snapshot.signed.meta[f"{name}.json"] = meta
@@ -293,20 +305,35 @@ class Repository:
         """Sign a publisher's accepted metadata again. Raises as `submit`."""
         self.write_publisher(name, deepcopy(self.role(name)))
 
-    def rotate(self, name: str) -> None:
-        """Replace the keys of a role; the old key files stay in the folder but are no longer valid."""
-        if name in roles.DELEGATED:
-            self.delegate(name, self.keys.new(name).public_key, list(roles.DELEGATED[name]))
-            return
-        if name not in self._root.signed.roles:
+    def rotate(self, name: str, files: Sequence[Path] = ()) -> None:
+        """Replace the keys of a role; the old key files stay in the folder but are no longer valid.
+
+        Args:
+            name: The role.
+            files: The new keys; without any, they are made.
+
+        Raises:
+            ConfigurationError: The role is unknown, there are not as many keys as it needs, each its own, or too few
+                keys of those who sign for the change are available.
+        """
+        if name not in {*self._root.signed.roles, *roles.DELEGATED}:
             hint = "one of: root, targets, index, advisories, snapshot, timestamp"
             raise ConfigurationError(f"{name!r} is not one of the registry's own roles", hint=hint)
+        if name in roles.DELEGATED:
+            self.expect("targets")
+        else:
+            self._expect_root()
+        owners = {
+            keyid: role
+            for role in (*self._root.signed.roles, *self.names())
+            for keyid in self._authority(role).get_delegated_role(role).keyids
+        }
+        new_keys = self.keys.for_role(name, roles.ROOT_KEYS if name == "root" else 1, files, owners=owners)
+        if name in roles.DELEGATED:
+            self.delegate(name, new_keys[0], list(roles.DELEGATED[name]))
+            return
         self._old_root = self._old_root or deepcopy(self._root)
-        root, count = self._root.signed, roles.ROOT_KEYS if name == "root" else 1
-        for keyid in list(root.roles[name].keyids):
-            root.revoke_key(keyid, name)
-        for number in range(1, count + 1):
-            root.add_key(self.keys.new(f"{name}-{number}" if count > 1 else name).public_key, name)
+        roles.replace_keys(self._root.signed, name, new_keys)
         self._changed |= {name, "snapshot"} if name != "root" else set()
 
     def renew(self, *, days: int | None = None) -> list[str]:
@@ -335,11 +362,13 @@ class Repository:
         A new root is written after the timestamp, so the metadata is also signed with the old keys if available.
 
         Raises:
-            ConfigurationError: Keys are missing; no file was written.
+            ConfigurationError: Keys are missing, or do not open; no file was written.
         """
         if not self._changed and self._old_root is None:
             return False
         self.expect(*(self._changed - {"root"} | {"snapshot", "timestamp"}))
+        if self._old_root is not None or "root" in self._new:
+            self._expect_root()
         if "root" in self._new:
             write(self.keys.folder / KNOWN, self._write("root", self._root))
         for name in sorted(self._changed & set(self.names())):
@@ -347,7 +376,7 @@ class Repository:
             self._note(name, self.role(name), self._write(name, self.role(name)))
         self._advance("snapshot", self._snapshot)
         data = self._write("snapshot", self._snapshot)
-        self._timestamp.signed.snapshot_meta = describe_file(self._snapshot.signed.version, data)
+        self._timestamp.signed.snapshot_meta = roles.describe_file(self._snapshot.signed.version, data)
         self._timestamp.signed.unrecognized_fields[DAYS] = self.days
         self._advance("timestamp", self._timestamp)
         self._write("timestamp", self._timestamp)
@@ -372,23 +401,30 @@ class Repository:
 
     def _note(self, name: str, metadata: Metadata[Targets], data: bytes) -> None:
         # The digest keeps a role's owner from replacing the accepted bytes.
-        self._snapshot.signed.meta[f"{name}.json"] = describe_file(metadata.signed.version, data)
+        self._snapshot.signed.meta[f"{name}.json"] = roles.describe_file(metadata.signed.version, data)
 
     def _authority(self, name: str) -> Root | Targets:
         return self._root.signed if name in self._root.signed.roles else self.targets
 
-    def _signers(self, name: str) -> list[CryptoSigner]:
+    def _signers(self, name: str) -> list[KeyFile]:
         keyids = self._authority(name).get_delegated_role(name).keyids
         return [signer for keyid, signer in self.keys.signers().items() if keyid in keyids]
 
-    def _write(self, name: str, metadata: Metadata[Any]) -> bytes:
+    def _signers_of_both_roots(self, name: str) -> list[KeyFile]:
+        """Return the signers of a role, and those it had before its root changed."""
         signers = self._signers(name)
         if self._old_root is not None and name in self._old_root.signed.roles:
             before = self._old_root.signed.roles[name].keyids
             signers += [s for k, s in self.keys.signers().items() if k in before and s not in signers]
+        return signers
+
+    def _write(self, name: str, metadata: Metadata[Any]) -> bytes:
         metadata.signatures.clear()
-        for signer in signers:
-            metadata.sign(signer, append=True)
+        for signer in self._signers_of_both_roots(name):
+            try:
+                metadata.sign(signer, append=True)
+            except UnsignedMetadataError as error:
+                raise (error.__cause__ if isinstance(error.__cause__, ConfigurationError) else error) from None
         if name == "root":
             (self._old_root or metadata).signed.verify_delegate("root", metadata.signed_bytes, metadata.signatures)
         data = metadata.to_bytes()
@@ -400,7 +436,7 @@ class Repository:
         path = self._folder / (f"{meta.version}.{name}.json" if meta else f"{name}.json")
         metadata = parse_metadata(path, kind)
         submitted = name.startswith(roles.PUBLISHER)
-        if submitted and meta and describe_file(meta.version, read_plain(path, limit=MAX_ROLE)) == meta:
+        if submitted and meta and roles.describe_file(meta.version, read_plain(path, limit=MAX_ROLE)) == meta:
             return metadata  # verified on acceptance; the key may have changed since
         if not self.verified(name, metadata):
             hint = "restore it from a copy, or ask the holder of the key to sign it"
@@ -462,8 +498,3 @@ def versions_in(folder: Path) -> dict[str, set[int]]:
         if match := _FILE.fullmatch(file.name):
             versions.setdefault(match[2], set()).add(int(match[1]))
     return versions
-
-
-def describe_file(version: int, data: bytes) -> MetaFile:
-    """Return what a snapshot or timestamp says of a file: version, length and digest."""
-    return MetaFile(version, len(data), {"sha256": hashlib.sha256(data).hexdigest()})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import FAILED
+from .key_options import signing
 from .options import PATH_TYPE, Group
 from .streams import attended
 
@@ -158,12 +159,17 @@ def gathered(failures: Sequence[str]) -> list[str]:
 
 @driver.command("key")
 @click.argument("file", type=PATH_TYPE)
+@click.option(
+    "--hardware", metavar="URI", default="", help="Refer to a key in hardware: hsm:2?label=TOKEN, or hv:NAME."
+)
+@signing
 @click.pass_obj
-def key(options: Options, file: Path) -> None:
+def key(options: Options, file: Path, hardware: str) -> None:
     """Create a key for signing your drivers; keep FILE secret, and send FILE.pub to a registry's operator."""
-    from dragoman_registry.trust.keys import PUBLIC, own_key
+    from dragoman_registry.trust.keys import own_key
+    from dragoman_registry.trust.signers import PUBLIC
 
-    key_file = own_key(file, new=True)
+    key_file = own_key(file, new=True, hardware=hardware)
     options.result(
         {"key": str(key_file), "public": str(key_file.with_suffix(PUBLIC))},
         f"made {key_file} and {key_file.stem}{PUBLIC}",
@@ -176,6 +182,7 @@ def key(options: Options, file: Path) -> None:
 @click.option("--to", required=True, metavar="DIR", type=PATH_TYPE, help="The registry.")
 @click.option("--sign", metavar="KEY", type=PATH_TYPE, help="The key to sign with; by default your own.")
 @click.option("--dry-run", is_flag=True, help="Do everything except writing.")
+@signing
 @click.pass_obj
 def publish(options: Options, path: Path, wheels: Path | None, to: Path, sign: Path | None, dry_run: bool) -> None:
     """Build, check, test, sign and publish the driver into a registry folder; a published version never changes."""

@@ -15,6 +15,7 @@ from dragoman_api.errors import ConfigurationError
 
 from .command_files import command_file
 from .errors import FAILED, NOT_APPLIED
+from .key_options import KEYS, signing
 from .options import PATH_TYPE, Group
 from .output import say, show_size
 from .streams import attended
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from .options import Options
 
 FOLDER = click.argument("folder", type=PATH_TYPE)
-KEYS = click.option(
-    "--keys", metavar="DIR", type=PATH_TYPE, help="The folder of the private keys; by default FOLDER.keys."
-)
 DAYS = click.option(
     "--days", type=click.IntRange(1), help="Days for which the registry's own signatures are valid; 365 for a folder."
 )
@@ -102,6 +100,7 @@ def remove(options: Options, name: str) -> None:
 @FOLDER
 @KEYS
 @DAYS
+@signing
 @click.pass_obj
 def init(options: Options, folder: Path, keys: Path | None, days: int | None) -> None:
     """Create an empty registry, and its keys beside it."""
@@ -120,6 +119,7 @@ def init(options: Options, folder: Path, keys: Path | None, days: int | None) ->
 @click.option("--to", required=True, metavar="FOLDER", type=PATH_TYPE, help="The registry.")
 @click.option("--sign", metavar="KEY", type=PATH_TYPE, help="The publisher's key.")
 @KEYS
+@signing
 @click.pass_obj
 def build(options: Options, wheels: tuple[Path, ...], to: Path, sign: Path | None, keys: Path | None) -> None:
     """Publish wheels into a registry, all or none."""
@@ -145,6 +145,7 @@ def _rows(releases: list[Release], published_digests: Mapping[str, str]) -> list
 @registry.command("accept")
 @FOLDER
 @KEYS
+@signing
 @click.pass_obj
 def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
     """Check and offer what publishers have newly signed; a refused release does not stop the others (exit code 4)."""
@@ -171,6 +172,7 @@ def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
 @click.option("--type", "types", multiple=True, help="A database type that the first project serves.")
 @click.option("--rebind", is_flag=True, help="Reassign types that other projects serve.")
 @KEYS
+@signing
 @click.pass_obj
 def add_publisher(
     options: Options,
@@ -198,6 +200,7 @@ def add_publisher(
 @click.option("--reason", default="", help="The reason, which users see.")
 @click.option("--replaced-by", default="", metavar="ID", help="The replacement of a deprecated version.")
 @KEYS
+@signing
 @click.pass_obj
 def mark(
     options: Options,
@@ -222,16 +225,27 @@ def mark(
 @FOLDER
 @click.option("--sign", metavar="KEY", type=PATH_TYPE, help="A publisher's key, to renew their own signatures.")
 @click.option("--rotate", metavar="ROLE", multiple=True, help="Replace the key of a role; the old one becomes invalid.")
+@click.option("--key", "new_keys", metavar="KEY", type=PATH_TYPE, multiple=True,
+              help="The key that the role gets; by default it is made. Repeated three times for root.")  # fmt: skip
 @DAYS
 @KEYS
+@signing
 @click.pass_obj
 def sign(
-    options: Options, folder: Path, sign: Path | None, rotate: tuple[str, ...], days: int | None, keys: Path | None
+    options: Options,
+    folder: Path,
+    sign: Path | None,
+    rotate: tuple[str, ...],
+    new_keys: tuple[Path, ...],
+    days: int | None,
+    keys: Path | None,
 ) -> None:
     """Renew signatures that expire soon; hosts reject a registry whose signatures have expired."""
     from dragoman_registry.publisher import publish
 
-    done = publish.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
+    if new_keys and len(rotate) != 1:
+        raise click.UsageError("--key goes with one --rotate ROLE")
+    done = publish.sign(folder, keys=keys, sign=sign, rotate=rotate, new_keys=new_keys, days=days)
     options.result(
         {"signed": done}, f"signed {', '.join(done)}" if done else "No signature expires soon. Nothing was changed."
     )
@@ -244,6 +258,7 @@ def sign(
               help="Write it as one file.")  # fmt: skip
 @click.option("--root", metavar="SHA256", default="", help="The source's root; known if it is configured.")
 @KEYS
+@signing
 @click.pass_obj
 def mirror(
     options: Options, source: str, folder: Path | None, bundle: Path | None, root: str, keys: Path | None

@@ -9,7 +9,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, TrustError
 from dragoman_registry.sources import open_source
-from dragoman_registry.trust.keys import read_public
+from dragoman_registry.trust.signers import read_public
 from dragoman_registry.trust.trust import SignedFile, agreed
 from dragoman_registry.trust.tuf_client import TufTrust
 

@@ -30,8 +30,9 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources import open_source
-from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
+from dragoman_registry.trust.keys import Keys, beside, new_key, own_key
 from dragoman_registry.trust.roles import roles_of
+from dragoman_registry.trust.signers import KeyFile, read_public
 from dragoman_registry.trust.trust import Pinned
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository, parse_metadata, read_roots
@@ -95,7 +96,7 @@ def test_a_key_that_is_open_to_others_is_not_used(mode: int, tmp_path: Path):
     key = own_key(tmp_path / "me.pem")
     key.chmod(mode)
     with pytest.raises(ConfigurationError) as caught:
-        read_private(key)
+        KeyFile(key)
     assert (caught.value.code, caught.value.hint) == ("key-exposed", f"chmod 600 {key}")
 
 
@@ -123,7 +124,7 @@ def test_a_file_that_is_no_key_is_named(content: bytes, tmp_path: Path):
     path.write_bytes(content)
     path.chmod(0o600)
     with pytest.raises(ConfigurationError, match=r"me\.pem"):
-        read_private(path)
+        KeyFile(path)
 
 
 def test_without_the_signing_library_every_use_of_a_key_names_the_extra(
@@ -131,7 +132,7 @@ def test_without_the_signing_library_every_use_of_a_key_names_the_extra(
 ):
     own_key(tmp_path / "me.pem")
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    for use in (new_key, lambda: read_private(tmp_path / "me.pem"), lambda: read_public(tmp_path / "me.pub")):
+    for use in (new_key, lambda: KeyFile(tmp_path / "me.pem"), lambda: read_public(tmp_path / "me.pub")):
         with pytest.raises(ConfigurationError) as caught:
             use()
         assert caught.value.code == "extra-missing"
