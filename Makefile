@@ -47,7 +47,7 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help changelog setup demo test quick slow some floors floors-single installs fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
+.PHONY: help changelog setup demo test quick slow some floors floors-single installs audit fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -119,6 +119,9 @@ floors-single: $(TOOLS) release ## the main job with each package alone at its l
 
 installs: $(TOOLS) release ## install the release with pip, uv and pipx on each Python that is here, and do the main job from it
 	@$(BIN)/python -m tests.installs dist
+
+audit: $(TOOLS) ## ask what is known to be vulnerable among the pinned packages and the page's; 3 if no service answers
+	@$(BIN)/python -m tests.audit
 
 fuzz: $(TOOLS) $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)

