@@ -208,12 +208,18 @@ def compress(installed: Installed) -> None:
 
 
 def author_a_driver(installed: Installed) -> None:
-    """Write, test and publish a driver, as an author does."""
+    """Write, test and publish a driver, as an author does, and install it from the registry, as others do."""
     installed.run("driver", "new", "acme", "--port", "7700")
     author = Installed(installed.program, installed.folder / "dragoman-acme", installed.port, installed.become)
     author.run("driver", "test")
+    author.run("driver", "key", "../me.pem")
     author.run("registry", "init", "../team")
-    author.run("driver", "publish", "--to", "../team")
+    bound = ["--project", "dragoman-acme", "--type", "acme"]
+    author.run("registry", "add-publisher", "../team", "me", "--key", "../me.pub", *bound)
+    author.run("driver", "publish", "--to", "../team", "--sign", "../me.pem")
+    author.run("registry", "accept", "../team")
+    installed.run("registry", "add", "team")
+    installed.run("plugins", "install", "acme", "--yes")
 
 
 def trace(installed: Installed) -> None:

@@ -17,6 +17,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parent / "page"
 TARGET = Path(__file__).parent / "dragoman_workbench" / "page"
 STAMP = ".built-from"
+INNER = "# Licenses of bundled dependencies"
+"""Heading of what Vite itself is built of, none of which is in the page."""
 
 
 def node(*arguments: str, **variables: str) -> None:
@@ -111,7 +113,7 @@ def licenses(modules: list[str]) -> str:
             raise SystemExit(
                 f"building the page failed: {folder} is in the page, and the lock has no licence text of it"
             )
-        text = texts[0].read_text(encoding="utf-8").strip()
+        text = texts[0].read_text(encoding="utf-8").partition(INNER)[0].strip()
         sections.append(f"## {name} {lock[folder]['version']} ({lock[folder]['license']})\n\n{text}\n")
     return "\n".join(["# Licences of the packages in this page\n", *sections])
 

@@ -13,6 +13,8 @@ from dragoman import Runtime, SavedConnection
 from dragoman.authoring.closed_set import close_set, write_dependencies
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry.publisher.verify import verify
+from dragoman_registry.trust.keys import own_key
+from dragoman_registry.trust.signers import Unlocking, unlocked_by
 
 pytestmark = pytest.mark.slow
 
@@ -233,3 +235,13 @@ def test_a_dependency_that_changed_after_it_was_listed_is_a_fault(tree):
     assert tree.codes() == {"dependency-mismatch"}
     path.unlink()
     assert tree.codes() == {"dependency-missing"}
+
+
+def test_a_key_that_does_not_open_is_refused_before_anything_is_built(ready, team, tmp_path, monkeypatch):
+    with unlocked_by(Unlocking(lambda *_, **__: "correct horse battery", encrypts=True)):
+        key = own_key(tmp_path / "me.pem")
+    monkeypatch.setattr("dragoman.authoring.publish.built", None)
+    with pytest.raises(ConfigurationError) as caught:
+        ready.publish(team, sign=key)
+    assert caught.value.code == "key-locked"
+    assert not team.exists()

@@ -247,6 +247,16 @@ def _receipt_entry(entry: _Wanted, extras: set[str]) -> Iterator[str]:
 def _printable(address: str) -> str:
     """Return an address that holds no credentials. Raises ValueError."""
     parts = urlsplit(address)
-    if "@" in parts.netloc or parts.query:
+    local = parts.scheme == "file"
+    if "@" in parts.netloc or parts.query or not (local or all(map(_is_word, parts.path.split("/")))):
         raise ValueError("an address with credentials")
     return address
+
+
+def _is_word(segment: str) -> bool:
+    """Whether a part of a path is a name, rather than the token that some services put there.
+
+    >>> _is_word("dragoman-1.0.0-py3-none-any.whl"), _is_word("aZ3kPq9LmT2xVb7s")
+    (True, False)
+    """
+    return "." in segment or len(segment) < 16 or segment.replace("-", "").replace("_", "").isalpha()

@@ -17,6 +17,7 @@ from dragoman_registry.files import read_plain
 from dragoman_registry.index.registry_reader import MAX_DOCUMENT
 from dragoman_registry.publisher import publish as registry
 from dragoman_registry.trust.keys import beside, own_key
+from dragoman_registry.trust.signers import KeyFile
 from dragoman_registry.trust.tuf_repository import exists
 from dragoman_registry.validation import Unreadable, decode
 from dragoman_registry.wheels.host_environment import provided_projects
@@ -90,10 +91,13 @@ def publish(
 
     Raises:
         WheelRejectedError: The wheel has faults, all listed; the registry is unchanged.
-        ConfigurationError: It cannot be built, a dependency has no wheel, or the conformance tests fail.
+        ConfigurationError: It cannot be built, a dependency has no wheel, the conformance tests fail, or the key does
+            not open.
         RegistryError: The registry cannot be written.
     """
-    folder = path
+    folder, key = path, sign or _own(to, own)
+    if key and not dry_run:
+        KeyFile(key).unlock()  # a person is asked now, not after minutes of tests
     with ExitStack() as stack:
         if dry_run:
             copy = stack.enter_context(scratch_folder()) / "tree"
@@ -102,7 +106,7 @@ def publish(
         build.faults[:] = anyio.run(partial(check, build, policy=policy)).faults
         build.check_sound()
         tested = _tested(build, policy, folder)
-        return _publish(build, tested, notes, to=to, dry_run=dry_run, sign=sign or _own(to, own))
+        return _publish(build, tested, notes, to=to, dry_run=dry_run, sign=key)
 
 
 def _closed(stack: ExitStack, path: Path, wheels: Path | None, libraries: Sequence[Path]) -> tuple[Built, list[str]]:
