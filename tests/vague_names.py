@@ -50,7 +50,7 @@ LIMITS = {
 }
 """How many bindings of a folder still have such a name, if any. Whoever renames some writes the new count here."""
 
-_SKIPPED = frozenset(("bundled", "fakes", "node_modules", "testing", "tests"))
+_SKIPPED = frozenset(("bundled", "node_modules", "tests"))
 
 
 def vague_bindings(source: str) -> Iterator[tuple[int, str]]:

@@ -71,11 +71,11 @@ class FakePrometheus:
         self.series.setdefault(key, Series(labels)).samples.append((at, value))
 
     async def _answer(self, request: web.Request) -> web.Response:
-        given = {**request.query, **(await request.post())} if request.method == "POST" else {**request.query}
+        parameters = {**request.query, **(await request.post())} if request.method == "POST" else {**request.query}
         if self.seen is not None:
             self.seen.add(request.headers.get("Authorization", ""))
         try:
-            answer = self._success(self._data(request.match_info["path"], given))
+            answer = self._success(self._data(request.match_info["path"], parameters))
         except RefusedQueryError as error:
             status, kind = (422, "execution") if "samples" in str(error) else (400, "bad_data")
             answer = web.json_response({"status": "error", "errorType": kind, "error": str(error)}, status=status)
@@ -87,12 +87,12 @@ class FakePrometheus:
         body = {"status": "success", "data": data} | ({"warnings": self.warnings} if self.warnings else {})
         return web.json_response(body, headers={} if self.version else {"X-Server-Hostname": "fake"})
 
-    def _data(self, path: str, given: dict[str, Any]) -> Any:
+    def _data(self, path: str, parameters: dict[str, Any]) -> Any:
         if path == "status/buildinfo":
             return {"version": self.version} if self.version else {}
         chosen = [*self.series.values()]
-        if "match[]" in given:
-            chosen = [series for series in chosen if self._selects(given["match[]"])(series)]
+        if "match[]" in parameters:
+            chosen = [series for series in chosen if self._selects(parameters["match[]"])(series)]
         if path == "labels":
             return sorted({name for series in chosen for name in series.labels})
         if path == "series":
@@ -101,11 +101,13 @@ class FakePrometheus:
             name = path.split("/")[1]
             return sorted({series.labels[name] for series in chosen if name in series.labels})
         if path == "query":
-            return self._query(given["query"], round(float(given.get("time", self.now() / 1000)) * 1000), given)
+            return self._query(
+                parameters["query"], round(float(parameters.get("time", self.now() / 1000)) * 1000), parameters
+            )
         raise LookupError(path)
 
-    def _query(self, query: str, at: int, given: dict[str, Any]) -> Any:
-        if not self.version and "nocache" not in given and abs(self.now() - at) < 30_000:
+    def _query(self, query: str, at: int, parameters: dict[str, Any]) -> Any:
+        if not self.version and "nocache" not in parameters and abs(self.now() - at) < 30_000:
             at = self.now() - 30_000  # VictoriaMetrics lets the present settle
         if query == "vector(1)":
             return {"resultType": "vector", "result": [{"metric": {}, "value": [at / 1000, "1"]}]}
@@ -180,8 +182,8 @@ def _matches(op: str, label: str, text: str) -> bool:
 def _matrix(series: Series, rows: list[tuple[int, Any]]) -> dict[str, Any]:
     values = [[at / 1000, _number(value)] for at, value in rows if not isinstance(value, dict)]
     histograms = [[at / 1000, value] for at, value in rows if isinstance(value, dict)]
-    found: dict[str, Any] = {"metric": series.labels}
-    return found | ({"values": values} if values else {}) | ({"histograms": histograms} if histograms else {})
+    row: dict[str, Any] = {"metric": series.labels}
+    return row | ({"values": values} if values else {}) | ({"histograms": histograms} if histograms else {})
 
 
 def _number(value: Any) -> str:

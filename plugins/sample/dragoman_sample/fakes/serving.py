@@ -229,8 +229,7 @@ class FakeServer:
         await self._runner.setup()
         site = web.TCPSite(self._runner, self.host, self.port, ssl_context=context)
         await site.start()
-        assert site._server is not None
-        self.port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(
@@ -251,7 +250,9 @@ class FakeServer:
             self.requests.append(Logged(request.method, path, query, request.headers, raw))
         if isinstance(body, web.Response):
             return body
-        trouble = next((found for found in self.troubles if found.applies(request.method, request.raw_path)), None)
+        trouble = next(
+            (candidate for candidate in self.troubles if candidate.applies(request.method, request.raw_path)), None
+        )
         if trouble is None:
             return await self.answer(request, path, query, raw)
         if trouble.kind == "hang":
@@ -333,7 +334,6 @@ async def serving(store: Store, *, port: int = 0, guarded: bool = False) -> Asyn
     try:
         site = web.TCPSite(runner, "127.0.0.1", port)
         await site.start()
-        assert site._server is not None
-        yield store, "127.0.0.1", site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        yield store, "127.0.0.1", runner.addresses[0][1]
     finally:
         await runner.cleanup()

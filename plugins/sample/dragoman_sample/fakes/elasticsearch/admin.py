@@ -67,8 +67,8 @@ def health(call: Call) -> Reply:
 def put_settings(call: Call) -> Reply:
     """PUT `/_cluster/settings`; only the switches that the fake obeys."""
     body = call.members({"persistent", "transient"})
-    given = {**body.get("persistent", {}), **body.get("transient", {})}
-    settings = {name.removeprefix("index."): value for name, value in flat(given).items()}
+    requested = {**body.get("persistent", {}), **body.get("transient", {})}
+    settings = {name.removeprefix("index."): value for name, value in flat(requested).items()}
     for name, value in settings.items():
         if name not in ("search.allow_expensive_queries", "search.max_open_scroll_context"):
             raise not_reproduced(f"the cluster setting {name}")
@@ -90,12 +90,12 @@ def create(call: Call) -> Reply:
     return Reply({**OK, "shards_acknowledged": True, "index": index.name})
 
 
-def _check_settings(given: dict[str, Any], release: Release) -> dict[str, Any]:
-    settings = flat(given)
-    known = _SETTINGS | ({"mapping.ignore_above"} if release.parts >= (8, 15) else set())
-    known |= {"mapping.exclude_source_vectors"} if release.parts >= (9, 2) else set()
+def _check_settings(requested: dict[str, Any], release: Release) -> dict[str, Any]:
+    settings = flat(requested)
+    allowed = _SETTINGS | ({"mapping.ignore_above"} if release.parts >= (8, 15) else set())
+    allowed |= {"mapping.exclude_source_vectors"} if release.parts >= (9, 2) else set()
     for name in settings:
-        if name.removeprefix("index.") not in known:
+        if name.removeprefix("index.") not in allowed:
             reason = f"unknown setting [{name}] please check that any required plugins are installed, or check the "
             raise illegal(reason + "breaking changes documentation for removed settings", fault=True)
     return settings
@@ -186,8 +186,8 @@ def get_settings(call: Call) -> Reply:
             apart = {VECTORS_APART: "true"} if index.release.parts >= (9, 2) else {}
             groups["defaults"] = {k: v for k, v in (_SHOWN_DEFAULTS | apart).items() if k not in groups["settings"]}
         for group, values in groups.items():
-            kept = {k: v for k, v in values.items() if any(fnmatch.fnmatchcase(k, pattern) for pattern in patterns)}
-            groups[group] = kept if call.flag("flat_settings") else _tree(kept)
+            matching = {k: v for k, v in values.items() if any(fnmatch.fnmatchcase(k, pattern) for pattern in patterns)}
+            groups[group] = matching if call.flag("flat_settings") else _tree(matching)
         answer[index.name] = groups
     if "name" in call.path and not call.flag("include_defaults"):
         answer = {name: groups for name, groups in answer.items() if groups["settings"]}
@@ -297,13 +297,13 @@ def resolve(call: Call) -> Reply:
     wide = bool({"all", "hidden"} & expanded)
     closed_too = bool({"all", "closed"} & expanded)
     names = expression.split(",")
-    known = {
+    existing = {
         *cluster.indices,
         *cluster.streams,
         *(alias for index in cluster.indices.values() for alias in index.aliases),
     }
     for name in names:
-        if "*" not in name and name not in known and not cluster.release.types:
+        if "*" not in name and name not in existing and not cluster.release.types:
             raise no_such_index(name)
 
     def wanted(name: str) -> bool:
@@ -325,8 +325,8 @@ def resolve(call: Call) -> Reply:
         if cluster.release.parts >= (9, 1):
             entry["mode"] = "standard"
         indices.append(entry)
-    found = sorted({alias for index in cluster.indices.values() for alias in index.aliases if wanted(alias)})
-    listed = [{"name": alias, "indices": sorted(i.name for i in cluster.aliased(alias))} for alias in found]
+    alias_names = sorted({alias for index in cluster.indices.values() for alias in index.aliases if wanted(alias)})
+    listed = [{"name": alias, "indices": sorted(i.name for i in cluster.aliased(alias))} for alias in alias_names]
     streams = [
         {"name": name, "backing_indices": backing, "timestamp_field": "@timestamp"}
         for name, backing in sorted(cluster.streams.items())
@@ -365,8 +365,8 @@ def field_caps(call: Call) -> Reply:
                 seen.setdefault(name, {}).setdefault(kind, {})[index.name] = can
     fields = {
         name: {
-            kind: _merged_caps(name, kind, found, mixed=len(kinds) > 1, release=call.cluster.release)
-            for kind, found in kinds.items()
+            kind: _merged_caps(name, kind, mapped, mixed=len(kinds) > 1, release=call.cluster.release)
+            for kind, mapped in kinds.items()
         }
         for name, kinds in seen.items()
     }
@@ -432,7 +432,7 @@ def cat_indices(call: Call) -> Reply:
         # Backing indices of data streams are listed although they are hidden.
         indices += [i for i in call.cluster.indices.values() if i.stream is not None and i not in indices]
     rows = []
-    for index in sorted(indices, key=lambda found: found.name):
+    for index in sorted(indices, key=lambda candidate: candidate.name):
         copies = int(index.settings.get("index.number_of_replicas", 1))
         size = None if index.closed else _size(index.size(), call.params.get("bytes"))
         row = {
@@ -505,9 +505,9 @@ def _cat(call: Call, rows: list[dict[str, Any]], short: dict[str, str]) -> Reply
     columns = list(rows[0]) if rows else []
     if "h" in call.params:
         # Unknown columns are left out silently.
-        asked = [short.get(name, name) for name in call.params["h"].split(",")]
-        known = set(columns)
-        columns = [name for name in asked if name in known or not rows]
+        headers = [short.get(name, name) for name in call.params["h"].split(",")]
+        available = set(columns)
+        columns = [name for name in headers if name in available or not rows]
     for order in reversed(call.params["s"].split(",")) if "s" in call.params else ():
         name, _, direction = order.partition(":")
         if rows and short.get(name, name) not in rows[0]:

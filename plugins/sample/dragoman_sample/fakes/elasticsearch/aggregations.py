@@ -33,17 +33,17 @@ _INDEX = Field(path="_index", type="keyword")
 _ROWS_FIRST = [{"rows": "desc"}, {"_key": "asc"}]
 
 
-def run(wanted: dict[str, Any], docs: list[Doc], cluster: Cluster) -> dict[str, Any]:
+def run(aggregations: dict[str, Any], docs: list[Doc], cluster: Cluster) -> dict[str, Any]:
     """Return the `aggregations` member for the matched documents.
 
     Raises:
         ServerError: for any other aggregation, as a fault.
     """
-    return _all(wanted, [(doc, doc.node) for doc in docs], cluster)
+    return _all(aggregations, [(doc, doc.node) for doc in docs], cluster)
 
 
-def _all(wanted: dict[str, Any], members: Members, cluster: Cluster) -> dict[str, Any]:
-    return {name: _one(body, members, cluster) for name, body in wanted.items()}
+def _all(aggregations: dict[str, Any], members: Members, cluster: Cluster) -> dict[str, Any]:
+    return {name: _one(body, members, cluster) for name, body in aggregations.items()}
 
 
 def _one(body: dict[str, Any], members: Members, cluster: Cluster) -> dict[str, Any]:
@@ -59,12 +59,12 @@ def _one(body: dict[str, Any], members: Members, cluster: Cluster) -> dict[str, 
 
 def _metric(kind: str, path: str, members: Members) -> dict[str, Any]:
     pairs = [pair for member in members for pair in _values(member, path)]
-    found = _METRICS[kind]([value for _, value in pairs])
+    figure = _METRICS[kind]([value for _, value in pairs])
     field = pairs[0][0] if pairs else None
     if kind not in ("min", "max") or field is None or field.family != "date":
-        return {"value": found}
-    found = float(_millis(field, int(found)))
-    return {"value": found, "value_as_string": _date_text(field, int(found))}
+        return {"value": figure}
+    figure = float(_millis(field, int(figure)))
+    return {"value": figure, "value_as_string": _date_text(field, int(figure))}
 
 
 def _millis(field: Field, value: Any) -> Any:
@@ -87,20 +87,23 @@ def _key(field: Field, value: Any) -> dict[str, Any]:
     return {"key": value}
 
 
-def _terms(asked: dict[str, Any], below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
-    if not asked.keys() <= {"field", "size", "shard_size", "order"} or asked.get("order", _ROWS_FIRST) != _ROWS_FIRST:
-        raise not_reproduced(f"the aggregation terms of {asked}")
+def _terms(options: dict[str, Any], below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+    if (
+        not options.keys() <= {"field", "size", "shard_size", "order"}
+        or options.get("order", _ROWS_FIRST) != _ROWS_FIRST
+    ):
+        raise not_reproduced(f"the aggregation terms of {options}")
     groups: dict[Any, Members] = {}
     fields: dict[Any, Field] = {}
     for member in members:
-        held = {_millis(field, value): field for field, value in _values(member, asked["field"])}
-        fields |= held
-        for value in held:
+        fields_by_value = {_millis(field, value): field for field, value in _values(member, options["field"])}
+        fields |= fields_by_value
+        for value in fields_by_value:
             groups.setdefault(value, []).append(member)
-    ordered = asked.get("order") is not None
+    ordered = options.get("order") is not None
     counts = Counter({value: len(_rows(group) if ordered else group) for value, group in groups.items()})
     ranked = [value for value, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
-    size = asked.get("size", 10)
+    size = options.get("size", 10)
     buckets = [
         {**_key(fields[value], value), "doc_count": len(groups[value]), **_all(below, groups[value], cluster)}
         for value in ranked[:size]
@@ -110,52 +113,52 @@ def _terms(asked: dict[str, Any], below: Any, members: Members, cluster: Cluster
     return {"doc_count_error_upper_bound": error, "sum_other_doc_count": others, "buckets": buckets}
 
 
-def _filter(asked: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
-    queries.check(asked)
+def _filter(query: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+    queries.check(query)
     tests: dict[str, queries.Test] = {}
-    kept = []
+    matching = []
     for doc, node in members:
         if doc.index.name not in tests:
-            tests[doc.index.name] = queries.build(asked, Scope(cluster, doc.index, node.path)).test
+            tests[doc.index.name] = queries.build(query, Scope(cluster, doc.index, node.path)).test
         if tests[doc.index.name](doc, node):
-            kept.append((doc, node))
-    return {"doc_count": len(kept), **_all(below, kept, cluster)}
+            matching.append((doc, node))
+    return {"doc_count": len(matching), **_all(below, matching, cluster)}
 
 
-def _filters(asked: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
-    if asked.keys() != {"filters"} or not isinstance(asked["filters"], list):
-        raise not_reproduced(f"the aggregation filters of {asked}")
-    return {"buckets": [_filter(each, below, members, cluster) for each in asked["filters"]]}
+def _filters(options: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+    if options.keys() != {"filters"} or not isinstance(options["filters"], list):
+        raise not_reproduced(f"the aggregation filters of {options}")
+    return {"buckets": [_filter(query, below, members, cluster) for query in options["filters"]]}
 
 
-def _date_range(asked: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+def _date_range(options: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
     """Count the rows that have a value in a range, each once for a range; a bound that is not given is open."""
-    if asked.keys() != {"field", "format", "ranges"} or asked["format"] != "strict_date_optional_time":
-        raise not_reproduced(f"the aggregation date_range of {asked}")
+    if options.keys() != {"field", "format", "ranges"} or options["format"] != "strict_date_optional_time":
+        raise not_reproduced(f"the aggregation date_range of {options}")
     buckets = []
-    for bounds in asked["ranges"]:
+    for bounds in options["ranges"]:
         low, high = (_instant(bounds[end]) if end in bounds else None for end in ("from", "to"))
-        held = [
+        matching = [
             member
             for member in members
             if any(
                 (low is None or _millis(field, value) >= low) and (high is None or _millis(field, value) < high)
-                for field, value in _values(member, asked["field"])
+                for field, value in _values(member, options["field"])
             )
         ]
-        buckets.append({"doc_count": len(held), **_all(below, held, cluster)})
+        buckets.append({"doc_count": len(matching), **_all(below, matching, cluster)})
     return {"buckets": buckets}
 
 
-def _date_histogram(asked: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+def _date_histogram(options: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
     """Count the rows of each day, month or year, those without rows too, in UTC."""
-    if asked.keys() != {"field", "calendar_interval"} or asked["calendar_interval"] not in ("day", "month", "year"):
-        raise not_reproduced(f"the aggregation date_histogram of {asked}")
+    if options.keys() != {"field", "calendar_interval"} or options["calendar_interval"] not in ("day", "month", "year"):
+        raise not_reproduced(f"the aggregation date_histogram of {options}")
     groups: dict[datetime, Members] = {}
     field: Field | None = None
     for member in members:
-        for field, value in _values(member, asked["field"]):
-            begin = _begin(datetime.fromtimestamp(_millis(field, value) // 1_000, UTC), asked["calendar_interval"])
+        for field, value in _values(member, options["field"]):
+            begin = _begin(datetime.fromtimestamp(_millis(field, value) // 1_000, UTC), options["calendar_interval"])
             if member not in groups.setdefault(begin, []):
                 groups[begin].append(member)
     buckets = []
@@ -166,8 +169,8 @@ def _date_histogram(asked: Any, below: Any, members: Members, cluster: Cluster) 
         text = _date_text(field, key)
         buckets.append({"key_as_string": text, "key": key, "doc_count": len(rows), **_all(below, rows, cluster)})
         at = _begin(
-            at + timedelta(days={"day": 1, "month": 31, "year": 366}[asked["calendar_interval"]]),
-            asked["calendar_interval"],
+            at + timedelta(days={"day": 1, "month": 31, "year": 366}[options["calendar_interval"]]),
+            options["calendar_interval"],
         )
     return {"buckets": buckets}
 
@@ -181,14 +184,14 @@ def _instant(text: str) -> float:
     return datetime.fromisoformat(text).timestamp() * 1_000
 
 
-def _nested(asked: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
-    inner = [(doc, deep) for doc, node in members for deep in node.below(asked["path"])]
+def _nested(options: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+    inner = [(doc, deep) for doc, node in members for deep in node.below(options["path"])]
     return {"doc_count": len(inner), **_all(below, inner, cluster)}
 
 
-def _reverse_nested(asked: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
-    if asked:
-        raise not_reproduced(f"the aggregation reverse_nested of {asked}")
+def _reverse_nested(options: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+    if options:
+        raise not_reproduced(f"the aggregation reverse_nested of {options}")
     rows = _rows(members)
     return {"doc_count": len(rows), **_all(below, rows, cluster)}
 

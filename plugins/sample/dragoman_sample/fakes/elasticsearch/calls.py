@@ -63,10 +63,10 @@ class Call:
         """
         expression = self.path.get("index", "_all") if expression is None else expression
         wide = {"all", "hidden"} & set(self.params.get("expand_wildcards", "").split(","))
-        found = self.cluster.resolve(expression, hidden=bool(wide), lenient=self.flag("ignore_unavailable"))
+        targets = self.cluster.resolve(expression, hidden=bool(wide), lenient=self.flag("ignore_unavailable"))
         if "*" in expression.replace("_all", "*"):
-            found = [index for index in found if self.visible(index.name)]
-        return found
+            targets = [index for index in targets if self.visible(index.name)]
+        return targets
 
     def visible(self, name: str) -> bool:
         """Tell whether a wildcard of this sender includes a name."""
@@ -91,13 +91,13 @@ class Call:
         except ServerError as fault:
             raise unreadable(fault, self.cluster.release) from None
 
-    def members(self, known: set[str]) -> dict[str, Any]:
+    def members(self, allowed: set[str]) -> dict[str, Any]:
         """Return the body after a check of its keys."""
         body = self.json()
         for key in body if isinstance(body, dict) else ():
-            if key not in known:
+            if key not in allowed:
                 raise ServerError(
                     "parsing_exception", f"request does not support [{key}]", fault=True, extra={"line": 1, "col": 1}
                 )
-        found: dict[str, Any] = body
-        return found
+        members: dict[str, Any] = body
+        return members

@@ -71,14 +71,14 @@ def _written(millis: int, pattern: str) -> str:
         "yyyy": f"{moment.year:04}", "MM": f"{moment:%m}", "dd": f"{moment:%d}", "HH": f"{moment:%H}",
         "mm": f"{moment:%M}", "SSS": f"{millis % 1000:03}", "ss": f"{moment:%S}",
     }  # fmt: skip
-    return re.sub("|".join(parts), lambda found: parts[found[0]], pattern)
+    return re.sub("|".join(parts), lambda directive: parts[directive[0]], pattern)
 
 
 def _anchor(text: str, formats: str, *, round_up: bool, zone: str, nanos: bool) -> int:
     for name in formats.split("||"):
-        found = _read(text, name, round_up=round_up, zone=zone, nanos=nanos)
-        if found is not None:
-            return found
+        millis = _read(text, name, round_up=round_up, zone=zone, nanos=nanos)
+        if millis is not None:
+            return millis
     reason = f"failed to parse date field [{text}] with format [{formats}]"
     why = ServerError("date_time_parse_exception", "Failed to parse with all enclosed parsers")
     cause = ServerError("illegal_argument_exception", reason, caused_by=why)
@@ -88,23 +88,23 @@ def _anchor(text: str, formats: str, *, round_up: bool, zone: str, nanos: bool) 
 def _read(text: str, name: str, *, round_up: bool, zone: str, nanos: bool) -> int | None:
     if name in ("epoch_millis", "epoch_second"):
         scale = 1_000_000 if name == "epoch_millis" else 1_000_000_000
-        told = re.fullmatch(r"-?\d+(\.\d+)?", text)
-        return int(float(text) * scale) if told and -(2**63) <= int(text.partition(".")[0]) < 2**63 else None
+        digits = re.fullmatch(r"-?\d+(\.\d+)?", text)
+        return int(float(text) * scale) if digits and -(2**63) <= int(text.partition(".")[0]) < 2**63 else None
     if "optional_time" in name:
-        found = _ISO.match(text)
+        iso_match = _ISO.match(text)
         # The nanosecond variant wants a whole time of day; the other fills in what is missing.
-        if found and nanos and found["h"] and not found["s"]:
+        if iso_match and nanos and iso_match["h"] and not iso_match["s"]:
             return None
     else:
         pattern = re.sub(r"'([^']*)'", r"\1", re.escape(name).replace("\\'", "'"))
         for letters, group in _LETTERS.items():
             pattern = pattern.replace(letters, group)
-        found = re.compile(pattern + r"\Z").match(text)
-    return _moment(found, round_up=round_up, zone=zone) if found else None
+        iso_match = re.compile(pattern + r"\Z").match(text)
+    return _moment(iso_match, round_up=round_up, zone=zone) if iso_match else None
 
 
-def _moment(found: re.Match[str], *, round_up: bool, zone: str) -> int | None:
-    parts = found.groupdict()
+def _moment(match: re.Match[str], *, round_up: bool, zone: str) -> int | None:
+    parts = match.groupdict()
     last = round_up and parts.get("f") is None
     try:
         moment = datetime(

@@ -150,12 +150,12 @@ def store(
 
 def _kept(index: Index, source: bytes, value: dict[str, Any]) -> bytes:
     """Return what is kept of a document, all of which was indexed: nothing, a part, or what can be rebuilt of it."""
-    about = index.mapping.body.get("_source", {})
-    mode = index.settings.get("index.mapping.source.mode", about.get("mode"))
-    if about.get("enabled", True) in (False, "false") or mode == "disabled":
+    options = index.mapping.body.get("_source", {})
+    mode = index.settings.get("index.mapping.source.mode", options.get("mode"))
+    if options.get("enabled", True) in (False, "false") or mode == "disabled":
         return b""
-    if about.get("excludes") or about.get("includes"):
-        return encode(pick(value, about.get("includes", []), about.get("excludes", []))).encode()
+    if options.get("excludes") or options.get("includes"):
+        return encode(pick(value, options.get("includes", []), options.get("excludes", []))).encode()
     return encode(_rebuilt(value)).encode() if mode == "synthetic" else source
 
 
@@ -171,11 +171,11 @@ def _rebuilt(value: Any) -> Any:
             at[last] = _rebuilt(member)
         return dict(sorted(tree.items()))
     if isinstance(value, list):
-        if any(isinstance(each, dict | list) for each in value):
+        if any(isinstance(item, dict | list) for item in value):
             raise not_reproduced("arrays of objects in synthetic documents")
-        once = {*value} if all(isinstance(each, str) for each in value) else value
-        kept = sorted(each for each in once if each is not None)
-        return kept[0] if len(kept) == 1 else kept
+        once = {*value} if all(isinstance(item, str) for item in value) else value
+        items = sorted(item for item in once if item is not None)
+        return items[0] if len(items) == 1 else items
     return value
 
 
@@ -282,8 +282,8 @@ def _seconds(interval: str) -> float:
     return float(interval.removesuffix(unit)) * units[unit]
 
 
-async def _refresh(index: Index, wanted: str | None, answer: dict[str, Any]) -> None:
-    if wanted in ("true", ""):
+async def _refresh(index: Index, mode: str | None, answer: dict[str, Any]) -> None:
+    if mode in ("true", ""):
         index.refresh()
         # The server puts the flag right after `result`.
         names = ("_shards", "_seq_no", "_primary_term")
@@ -291,7 +291,7 @@ async def _refresh(index: Index, wanted: str | None, answer: dict[str, Any]) -> 
         if answer.get("result") != "noop":
             answer["forced_refresh"] = True
         answer.update(rest)
-    elif wanted == "wait_for" and answer.get("result") != "noop":
+    elif mode == "wait_for" and answer.get("result") != "noop":
         interval = _seconds(str(index.settings.get("index.refresh_interval", "1s")))
         if interval < 0:
             await index.refreshed.wait()
@@ -299,8 +299,8 @@ async def _refresh(index: Index, wanted: str | None, answer: dict[str, Any]) -> 
             with anyio.move_on_after(interval if interval > 1 else 0):  # up to a second is spared to tests
                 await index.refreshed.wait()
             index.refresh()
-    elif wanted not in (None, "false", "wait_for"):
-        raise illegal(f"Unknown value for refresh: [{wanted}].")
+    elif mode not in (None, "false", "wait_for"):
+        raise illegal(f"Unknown value for refresh: [{mode}].")
 
 
 async def put(call: Call) -> Reply:
@@ -385,14 +385,14 @@ def get_source(call: Call) -> Reply:
 
 
 def _filter(params: dict[str, str], index: Index) -> Any:
-    wanted: Any = True
+    selection: Any = True
     if "_source" in params:
         text = params["_source"]
-        wanted = text in ("true", "") if text in ("true", "false", "") else text.split(",")
+        selection = text in ("true", "") if text in ("true", "false", "") else text.split(",")
     if "_source_includes" in params or "_source_excludes" in params:
         split = {name: params.get(f"_source_{name}", "") for name in ("includes", "excludes")}
-        wanted = {name: text.split(",") if text else [] for name, text in split.items()}
-    return source_filter(wanted, index.release)
+        selection = {name: text.split(",") if text else [] for name, text in split.items()}
+    return source_filter(selection, index.release)
 
 
 def found(index: Index, doc_id: str, doc: Doc | None, params: dict[str, str]) -> dict[str, Any]:
@@ -420,19 +420,19 @@ def mget(call: Call) -> Reply:
     """POST `/_mget` and `/{index}/_mget`."""
     body = call.members({"docs", "ids"})
     default = call.path.get("index")
-    wanted = body.get("docs") or [{"_id": doc_id} for doc_id in body.get("ids", [])]
+    items = body.get("docs") or [{"_id": doc_id} for doc_id in body.get("ids", [])]
     docs: list[dict[str, Any]] = []
-    for asked in wanted:
-        name = asked.get("_index", default)
+    for item in items:
+        name = item.get("_index", default)
         try:
             index = call.cluster.single(name)
-            _check_routing(index, asked["_id"], asked.get("routing"), read=True)
-            doc = index.shard_of(asked.get("routing") or asked["_id"]).live.get(asked["_id"])
-            docs.append(found(index, asked["_id"], doc, call.params))
+            _check_routing(index, item["_id"], item.get("routing"), read=True)
+            doc = index.shard_of(item.get("routing") or item["_id"]).live.get(item["_id"])
+            docs.append(found(index, item["_id"], doc, call.params))
         except ServerError as fault:
             error = {"root_cause": [fault.bare()], **fault.describe()}
             types = {"_type": None} if call.cluster.release.types else {}
-            docs.append({"_index": name, **types, "_id": asked["_id"], "error": error})
+            docs.append({"_index": name, **types, "_id": item["_id"], "error": error})
     return Reply({"docs": docs})
 
 

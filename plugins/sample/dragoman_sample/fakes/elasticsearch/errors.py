@@ -54,10 +54,10 @@ class ServerError(Exception):
 
     def innermost(self) -> ServerError:
         """Return the deepest cause that is one of the server's own exceptions."""
-        found = self
-        while found.caused_by is not None and found.caused_by.elastic:
-            found = found.caused_by
-        return found
+        cause = self
+        while cause.caused_by is not None and cause.caused_by.elastic:
+            cause = cause.caused_by
+        return cause
 
     def body(self) -> Body:
         """Return the whole answer."""
@@ -102,9 +102,9 @@ def parsing(reason: str, *, fault: bool = True) -> ServerError:
     return ServerError("parsing_exception", reason, fault=fault, extra={"line": 1, "col": 1})
 
 
-def not_reproduced(what: str) -> ServerError:
+def not_reproduced(feature: str) -> ServerError:
     """Return the refusal of something that the real server can do and the fake cannot."""
-    return ServerError("not_reproduced", f"the fake does not reproduce {what}", fault=True)
+    return ServerError("not_reproduced", f"the fake does not reproduce {feature}", fault=True)
 
 
 def no_such_index(name: str, *, single: bool = False) -> ServerError:

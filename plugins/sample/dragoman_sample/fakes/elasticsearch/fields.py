@@ -160,28 +160,28 @@ def _count(_: Field, value: Any) -> int:
 
 
 def _integer(self: Field, value: Any) -> int:
-    found = number(value)
+    parsed = number(value)
     if self.params.get("coerce") in (False, "false"):
         if isinstance(value, str):
             raise illegal("Integer value passed as String")
-        if found != int(found):
+        if parsed != int(parsed):
             raise illegal(f"{value} cannot be converted to Integer without data loss")
     if self.type == "long" and str(value) != str(value).strip():
         raise illegal(f'For input string: "{value}"')
     bits = INTEGERS[self.type]
-    if math.isinf(found) or not -(2**bits) <= found < 2**bits:
+    if math.isinf(parsed) or not -(2**bits) <= parsed < 2**bits:
         raise illegal(f"Value [{value}] is out of range for a{'n' if self.type == 'integer' else ''} {self.type}")
-    return int(found)
+    return int(parsed)
 
 
 def _float(self: Field, value: Any) -> float:
-    found = float(number(value))
-    if math.isinf(found):
-        raise illegal(f"[{self.type}] supports only finite values, but got [{'-' if found < 0 else ''}Infinity]")
+    parsed = float(number(value))
+    if math.isinf(parsed):
+        raise illegal(f"[{self.type}] supports only finite values, but got [{'-' if parsed < 0 else ''}Infinity]")
     if self.type == "double":
-        return found
+        return parsed
     try:
-        rounded: float = struct.unpack("<" + FLOATS[self.type], struct.pack("<" + FLOATS[self.type], found))[0]
+        rounded: float = struct.unpack("<" + FLOATS[self.type], struct.pack("<" + FLOATS[self.type], parsed))[0]
     except OverflowError:
         raise illegal(f"[{self.type}] supports only finite values, but got [Infinity]") from None
     if self.type == "scaled_float":
@@ -221,22 +221,22 @@ def _boolean(_: Field, value: Any) -> bool:
 
 def _date(self: Field, value: Any) -> int:
     try:
-        found = self.date(java_text(value))
+        instant = self.date(java_text(value))
     except ServerError as fault:
         raise fault.caused_by or fault from None
-    return in_resolution(self, value, found)
+    return in_resolution(self, value, instant)
 
 
-def in_resolution(field: Field, value: Any, found: int) -> int:
+def in_resolution(field: Field, value: Any, instant: int) -> int:
     """Return a date, of a document or a bound, that the field can hold.
 
     Raises:
         ServerError: illegal_argument_exception, if nanoseconds do not reach it.
     """
-    if field.type == "date_nanos" and not 0 <= found < 2**63:
-        side = "before the epoch in 1970" if found < 0 else "after 2262-04-11T23:47:16.854775807"
+    if field.type == "date_nanos" and not 0 <= instant < 2**63:
+        side = "before the epoch in 1970" if instant < 0 else "after 2262-04-11T23:47:16.854775807"
         raise illegal(f"date[{value}] is {side} and cannot be stored in nanosecond resolution")
-    return found
+    return instant
 
 
 def address(value: Any) -> bytes:
@@ -246,10 +246,10 @@ def address(value: Any) -> bytes:
         ServerError: illegal_argument_exception.
     """
     try:
-        found = ipaddress.ip_address(str(value))
+        parsed = ipaddress.ip_address(str(value))
     except ValueError:
         raise illegal(f"'{value}' is not an IP string literal.") from None
-    return found.packed if found.version == 6 else b"\0" * 10 + b"\xff\xff" + found.packed
+    return parsed.packed if parsed.version == 6 else b"\0" * 10 + b"\xff\xff" + parsed.packed
 
 
 def _ip(_: Field, value: Any) -> bytes:
@@ -300,6 +300,6 @@ _INDEXERS: dict[str, Any] = {
 def shown(field_: Field, value: Any) -> Any:
     """Return an indexed value as sorts and docvalue_fields show it."""
     if field_.family == "ip":
-        found = ipaddress.IPv6Address(value)
-        return str(found.ipv4_mapped or found)
+        parsed = ipaddress.IPv6Address(value)
+        return str(parsed.ipv4_mapped or parsed)
     return value

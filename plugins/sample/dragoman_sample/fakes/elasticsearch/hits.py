@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class Writer:
     """Writes the hits of one search."""
 
-    def __init__(self, body: dict[str, Any], release: Release, found: Found) -> None:
-        self.body, self.release, self.found = body, release, found
+    def __init__(self, body: dict[str, Any], release: Release, result: Found) -> None:
+        self.body, self.release, self.found = body, release, result
         self.source = source_filter(body.get("_source", True), release)
-        names = [key.name for key in found.keys]
+        names = [key.name for key in result.keys]
         # A sort by score alone is the default order, and shows no sort values.
         self.sorted = bool(names) and names != ["_score"]
         self.scored = not self.sorted or "_score" in names or bool(body.get("track_scores"))
@@ -67,8 +67,8 @@ class Writer:
     def _fields(self, doc: Doc) -> dict[str, list[Any]]:
         shown_: dict[str, list[Any]] = {}
         for member in ("docvalue_fields", "fields"):
-            for asked in self.body.get(member, ()):
-                pattern = asked["field"] if isinstance(asked, dict) else asked
+            for entry in self.body.get(member, ()):
+                pattern = entry["field"] if isinstance(entry, dict) else entry
                 if pattern == "_seq_no":
                     raise illegal("Cannot fetch values for internal field [_seq_no].")
                 mapping = doc.index.mapping
@@ -76,8 +76,10 @@ class Writer:
                     target = mapping.field(name)
                     if target is None or target.nested or not fnmatch.fnmatchcase(name, pattern):
                         continue
-                    named = asked.get("format", "") if isinstance(asked, dict) else ""
-                    values = [_field_value(target, value, named) for value in doc.node.values.get(target.path, ())]
+                    date_format = entry.get("format", "") if isinstance(entry, dict) else ""
+                    values = [
+                        _field_value(target, value, date_format) for value in doc.node.values.get(target.path, ())
+                    ]
                     if values and not isinstance(doc.node.values[target.path][0], Token):
                         if member == "docvalue_fields":
                             # Columns are sorted, and keywords kept once.
@@ -86,8 +88,8 @@ class Writer:
         return shown_
 
 
-def _field_value(target: Any, value: Any, named: str) -> Any:
-    if target.type == "date_nanos" and ("nanos" in target.formats or named.endswith("_nanos")):
+def _field_value(target: Any, value: Any, date_format: str) -> Any:
+    if target.type == "date_nanos" and ("nanos" in target.formats or date_format.endswith("_nanos")):
         return f"{format_millis(value // 1_000_000)[:-1]}{value % 1_000_000:06}".rstrip("0").ljust(23, "0") + "Z"
     return format_millis(value) if target.type == "date" else shown(target, value)
 
@@ -99,7 +101,7 @@ def sort_text(value: Any) -> Any:
     return value
 
 
-def whole(doc: Doc, wanted: Any) -> bytes:
+def whole(doc: Doc, selection: Any) -> bytes:
     """Return a document's bytes before they are filtered: since 9.2, without vectors unless they are asked for.
 
     Vectors that are indexed lie apart from the document, which is written anew with them at its end.
@@ -115,7 +117,7 @@ def whole(doc: Doc, wanted: Any) -> bytes:
         raise not_reproduced("vectors in nested objects")
     value = Raw(doc.source).parsed()
     without = pick(value, [], list(fields))
-    if not isinstance(wanted, dict) or wanted.get("exclude_vectors", True):
+    if not isinstance(selection, dict) or selection.get("exclude_vectors", True):
         return encode(without).encode()
     if not any(field.params.get("index", True) for field in fields.values()):
         return doc.source
@@ -124,24 +126,24 @@ def whole(doc: Doc, wanted: Any) -> bytes:
     return encode({**without, **floats}).encode()
 
 
-def source_filter(wanted: Any, release: Release) -> Any:
+def source_filter(selection: Any, release: Release) -> Any:
     """Return what turns stored bytes into the `_source` of an answer, or None where it is not wanted."""
-    if wanted is True or (isinstance(wanted, dict) and {*wanted} == {"exclude_vectors"}):
+    if selection is True or (isinstance(selection, dict) and {*selection} == {"exclude_vectors"}):
         return Raw
-    if wanted is False:
+    if selection is False:
         return lambda _source: None
-    if isinstance(wanted, dict):
-        includes = wanted.get("includes", wanted.get("include", []))
-        excludes = wanted.get("excludes", wanted.get("exclude", []))
+    if isinstance(selection, dict):
+        includes = selection.get("includes", selection.get("include", []))
+        excludes = selection.get("excludes", selection.get("exclude", []))
     else:
-        includes, excludes = wanted, []
-    patterns = [[given] if isinstance(given, str) else list(given or ()) for given in (includes, excludes)]
+        includes, excludes = selection, []
+    patterns = [[globs] if isinstance(globs, str) else list(globs or ()) for globs in (includes, excludes)]
 
     def filtered(source: bytes) -> Any:
-        kept = pick(Raw(source).parsed(), *patterns)
+        picked = pick(Raw(source).parsed(), *patterns)
         # A filtered source comes out of a hash map on 7.x: keys in another order than they were stored in.
-        if release.types and isinstance(kept, dict):
-            kept = dict(reversed(kept.items()))
-        return Raw(encode(kept).encode())
+        if release.types and isinstance(picked, dict):
+            picked = dict(reversed(picked.items()))
+        return Raw(encode(picked).encode())
 
     return filtered

@@ -20,9 +20,9 @@ class Spelled(float):
 
     def __new__(cls, digits: str) -> Spelled:
         """Read the number."""
-        made = super().__new__(cls, digits)
-        made.digits = digits
-        return made
+        instance = super().__new__(cls, digits)
+        instance.digits = digits
+        return instance
 
     def __str__(self) -> str:
         return self.digits
@@ -61,7 +61,7 @@ def decode(raw: bytes) -> Any:
         except _DuplicateKeyError:
             raise
         except ValueError:
-            bare = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
+            bare = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else " ", text)
             return _DECODER.decode(bare)
     except (ValueError, RecursionError) as fault:
         ended = isinstance(fault, json.JSONDecodeError) and fault.pos >= len(fault.doc.rstrip())
@@ -155,10 +155,10 @@ def pick(value: Any, includes: list[str], excludes: list[str]) -> Any:
     `*` matches one name or a part of it, `**` any number of names; a matched object keeps all its members
     (for `_source` filters call with patterns that say so).
     """
-    kept = _pick(
-        value, (), [_compiled(text) for text in includes], [_compiled(text) for text in excludes], not includes
+    picked = _pick(
+        value, (), [_compiled(text) for text in includes], [_compiled(text) for text in excludes], inside=not includes
     )
-    return {} if kept is _NOTHING and isinstance(value, dict) else kept
+    return {} if picked is _NOTHING and isinstance(value, dict) else picked
 
 
 _NOTHING = object()
@@ -184,23 +184,24 @@ def _match(pattern: _Pattern, path: tuple[str, ...]) -> str:
     return _match(pattern[1:], path[1:]) if pattern[0].match(path[0]) else ""
 
 
-def _pick(value: Any, path: tuple[str, ...], inc: list[_Pattern], exc: list[_Pattern], inside: bool) -> Any:
+def _pick(value: Any, path: tuple[str, ...], inc: list[_Pattern], exc: list[_Pattern], *, inside: bool) -> Any:
     if path:
         if any(_match(pattern, path) == "full" for pattern in exc):
             return _NOTHING
         if not inside:
-            found = {_match(pattern, path) for pattern in inc}
-            inside = "full" in found
-            if found <= {""}:
+            matches = {_match(pattern, path) for pattern in inc}
+            inside = "full" in matches
+            if matches <= {""}:
                 return _NOTHING
     if isinstance(value, list):
-        kept = [item for item in (_pick(member, path, inc, exc, inside) for member in value) if item is not _NOTHING]
-        return kept if kept or inside else _NOTHING
+        picked = (_pick(member, path, inc, exc, inside=inside) for member in value)
+        items = [item for item in picked if item is not _NOTHING]
+        return items if items or inside else _NOTHING
     if isinstance(value, dict):
         members = {}
         for key, member in value.items():
             # A key that holds dots is matched as if it were a path.
-            item = _pick(member, (*path, *key.split(".")), inc, exc, inside)
+            item = _pick(member, (*path, *key.split(".")), inc, exc, inside=inside)
             if item is not _NOTHING:
                 members[key] = item
         return members if members or inside else _NOTHING

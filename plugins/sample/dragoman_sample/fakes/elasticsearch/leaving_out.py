@@ -39,17 +39,17 @@ def kept(
         return rows
     dates = {at: target for at, view in enumerate(views) if (target := _date(view, key)) is not None}
     having = {at for at, target in dates.items() if any(target.path in doc.node.values for doc in views[at].docs)}
-    taken: list[int] = []
+    positions: list[int] = []
     for at in sorted(range(len(views)), key=lambda at: at not in having):
-        full = len(taken) >= room
+        full = len(positions) >= room
         if full and at in dates and at not in having and pit and (key.descending or release.parts < (8, 19)):
             continue
         if full and at in having and release.parts < (8, 19):
-            last = rows[taken[room - 1]]
+            last = rows[positions[room - 1]]
             if dates[at].path not in last[2].node.values and _misread(dates[at], views[at], descending=key.descending):
                 continue
-        taken = sorted([*taken, *(number for number, row in enumerate(rows) if row[1] == at)])
-    return [rows[number] for number in taken]
+        positions = sorted([*positions, *(number for number, row in enumerate(rows) if row[1] == at)])
+    return [rows[number] for number in positions]
 
 
 def _date(view: View, key: Key) -> Field | None:

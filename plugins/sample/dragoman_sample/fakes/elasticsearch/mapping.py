@@ -135,13 +135,13 @@ class Mapping:
     def field(self, path: str) -> Field | None:
         """Return the field a query means by this path: aliases followed, `flattened` keys found."""
         path = self.aliases.get(path, path)
-        found = self.fields.get(path)
-        if found is None and "." in path:
+        target = self.fields.get(path)
+        if target is None and "." in path:
             for cut in (path[: dot.start()] for dot in re.finditer(r"\.", path)):
                 root = self.fields.get(cut)
                 if root is not None and root.type == "flattened":
                     return Field(path, "flattened_key", root.params, root.nested)
-        return found
+        return target
 
     def nested_paths(self, path: str) -> tuple[str, ...]:
         """Return the nested paths that enclose a field or an object, outermost first."""
@@ -181,12 +181,12 @@ def _merged(old: dict[str, Any], new: dict[str, Any], prefix: str, *, flat: bool
             definition = {"type": "object", **{k: v for k, v in definition.items() if k != "properties"}}
         present = merged.get(name)
         if present is None:
-            kept = {key: value for key, value in definition.items() if key != "properties"}
+            options = {key: value for key, value in definition.items() if key != "properties"}
             flatter = definition.get("subobjects") is False
             below = _merged({}, definition.get("properties", {}), f"{prefix}{name}.", flat=flatter)
-            if below and kept.get("type") == "object":
-                del kept["type"]
-            merged[name] = {**kept, **({"properties": below} if below else {})}
+            if below and options.get("type") == "object":
+                del options["type"]
+            merged[name] = {**options, **({"properties": below} if below else {})}
             if not merged[name]:
                 merged[name] = {"type": "object"}
             continue
@@ -207,11 +207,11 @@ def _merged(old: dict[str, Any], new: dict[str, Any], prefix: str, *, flat: bool
 
 
 def _sorted(body: dict[str, Any]) -> dict[str, Any]:
-    shown = {key: value for key, value in body.items() if key != "properties"}
+    ordered = {key: value for key, value in body.items() if key != "properties"}
     if "properties" in body:
         properties = body["properties"]
-        shown["properties"] = {name: _sorted(properties[name]) for name in sorted(properties)}
-    return shown
+        ordered["properties"] = {name: _sorted(properties[name]) for name in sorted(properties)}
+    return ordered
 
 
 class _Parser:
@@ -295,14 +295,21 @@ class _Parser:
             self.single(target, value, node)
 
     def single(self, target: Field, value: Any, node: Node) -> None:
-        for each in (target, *(self.mapping.fields[f"{target.path}.{sub}"] for sub in target.params.get("fields", ()))):
+        for subfield in (
+            target,
+            *(self.mapping.fields[f"{target.path}.{sub}"] for sub in target.params.get("fields", ())),
+        ):
             own = value
-            if value is None and each.type != "flattened":  # there it stands for nulls inside the object
-                own = each.params.get("null_value")
-            if value == "" and each.type in (*INTEGERS, *FLOATS) and each.params.get("coerce") not in (False, "false"):
-                own = each.params.get("null_value")
+            if value is None and subfield.type != "flattened":  # there it stands for nulls inside the object
+                own = subfield.params.get("null_value")
+            if (
+                value == ""
+                and subfield.type in (*INTEGERS, *FLOATS)
+                and subfield.params.get("coerce") not in (False, "false")
+            ):
+                own = subfield.params.get("null_value")
             if own is not None:
-                self.index(each, own, node)
+                self.index(subfield, own, node)
         copies = target.params.get("copy_to", ()) if value is not None else ()
         for name in [copies] if isinstance(copies, str) else copies:
             if name not in self.mapping.fields:
@@ -412,8 +419,8 @@ def _preview(value: Any) -> str:
 
 def _refuse_newer(target: Field, value: Any, release: tuple[int, ...]) -> None:
     """Refuse what only newer releases take."""
-    named = {"lat", "lon", "geohash"}
-    if target.type == "geo_point" and release < (8,) and isinstance(value, dict) and value.keys() - named:
+    members = {"lat", "lon", "geohash"}
+    if target.type == "geo_point" and release < (8,) and isinstance(value, dict) and value.keys() - members:
         raise ServerError("parse_exception", "field must be either [lat], [lon] or [geohash]")
     least = 0 if release < (8,) else 1 - 2**63 if release < (9,) else -(2**63)
     if target.family == "date" and isinstance(value, int) and value < least:

@@ -41,11 +41,11 @@ def _read(value: Any) -> Point:
             return _read(value["coordinates"])
         latitude, longitude = value.get("lat"), value.get("lon")
     elif isinstance(value, list):
-        if not 2 <= len(value) <= 3 or not all(isinstance(each, int | float) for each in value):
+        if not 2 <= len(value) <= 3 or not all(isinstance(part, int | float) for part in value):
             raise ServerError("parse_exception", "field must be either lat/lon or a pair of numbers")
         longitude, latitude = value[:2]
-    elif found := _WKT.fullmatch(str(value)):
-        longitude, latitude = found.groups()
+    elif match := _WKT.fullmatch(str(value)):
+        longitude, latitude = match.groups()
     elif "," in str(value):
         latitude, longitude = str(value).split(",")[:2]
     elif value == "" or isinstance(value, int | float):
@@ -60,11 +60,11 @@ def _read(value: Any) -> Point:
     return at
 
 
-def _check(latitude: float, longitude: float, what: str) -> None:
+def _check(latitude: float, longitude: float, subject: str) -> None:
     if not abs(latitude) <= 90:
-        raise illegal(f"{what} latitude value [{latitude}]")
+        raise illegal(f"{subject} latitude value [{latitude}]")
     if not abs(longitude) <= 180:
-        raise illegal(f"{what} longitude value [{longitude}]")
+        raise illegal(f"{subject} longitude value [{longitude}]")
 
 
 def _geohash(text: str) -> Point:
@@ -86,21 +86,21 @@ def _kept(latitude: float, longitude: float) -> Point:
     return _cut(latitude, 90), _cut(longitude, 180)
 
 
-def _cut(degrees: float, most: int) -> float:
-    step = most / 2**31
+def _cut(degrees: float, limit: int) -> float:
+    step = limit / 2**31
     return min(math.floor(degrees / step), 2**31 - 1) * step
 
 
-def _ceiling(degrees: float, most: int) -> float:
-    step = most / 2**31
+def _ceiling(degrees: float, limit: int) -> float:
+    step = limit / 2**31
     return min(math.ceil(degrees / step), 2**31 - 1) * step
 
 
 def circle_test(options: dict[str, Any], centre: Any) -> Callable[[Point], bool]:
     """Return the test of `geo_distance` for an indexed value."""
-    found = re.fullmatch(r"([\d.e+-]+)(k?m)", str(options["distance"]))
-    assert found is not None, options
-    metres = float(found[1]) * _UNITS[found[2]]
+    match = re.fullmatch(r"([\d.e+-]+)(k?m)", str(options["distance"]))
+    assert match is not None, options
+    metres = float(match[1]) * _UNITS[match[2]]
     if metres <= 0:
         raise illegal("distance must be greater than zero")
     middle = centre["lat"], centre["lon"]
@@ -108,11 +108,13 @@ def circle_test(options: dict[str, Any], centre: Any) -> Callable[[Point], bool]
     return lambda point: distance(point, middle) <= metres
 
 
-def distance(one: Point, other: Point) -> float:
+def distance(point: Point, other: Point) -> float:
     """Return the metres between two points, by a formula that takes those a few centimetres apart for one."""
-    here, there = math.radians(one[0]), math.radians(other[0])
-    across = math.radians(other[1] - one[1])
-    twice = 1 - math.cos(there - here) + math.cos(here) * math.cos(there) * (1 - math.cos(across))
+    latitude, other_latitude = math.radians(point[0]), math.radians(other[0])
+    across = math.radians(other[1] - point[1])
+    twice = (
+        1 - math.cos(other_latitude - latitude) + math.cos(latitude) * math.cos(other_latitude) * (1 - math.cos(across))
+    )
     return 2 * RADIUS * math.asin(min(1.0, math.sqrt(max(0.0, twice / 2))))
 
 

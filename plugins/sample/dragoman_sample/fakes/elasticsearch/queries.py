@@ -118,17 +118,17 @@ def _single(body: Any) -> tuple[str, Any]:
     return next(iter(body.items()))
 
 
-def _keys(name: str, argument: Any, known: set[str]) -> None:
+def _keys(name: str, argument: Any, allowed: set[str]) -> None:
     if not isinstance(argument, dict):
         raise parsing(f"[{name}] query malformed, no start_object after query name")
     for key in argument:
-        if key not in known:
+        if key not in allowed:
             if name in ("bool", "nested", "query_string"):
                 raise parsing(f"[{name}] query does not support [{key}]")
             raise parsing(f"[{name}] query does not support [{key}]")
 
 
-def _one_field(known: set[str], short: bool = True) -> Callable[[str, Any], None]:
+def _one_field(allowed: set[str], *, short: bool = True) -> Callable[[str, Any], None]:
     def shape(name: str, argument: Any) -> None:
         if not isinstance(argument, dict):
             raise parsing(f"[{name}] query malformed, no start_object after query name")
@@ -138,15 +138,15 @@ def _one_field(known: set[str], short: bool = True) -> Callable[[str, Any], None
             raise parsing(f"[{name}] query doesn't support multiple fields, found [{first}] and [{second}]")
         for key in fields:
             if isinstance(argument[key], dict):
-                _keys(name, argument[key], known | {"boost", "_name"})
+                _keys(name, argument[key], allowed | {"boost", "_name"})
             elif not short or isinstance(argument[key], list):
                 raise parsing(f"[{name}] query does not support [{key}]")
 
     return shape
 
 
-def _keyed(known: set[str]) -> Callable[[str, Any], None]:
-    return lambda name, argument: _keys(name, argument, known | {"boost", "_name"})
+def _keyed(allowed: set[str]) -> Callable[[str, Any], None]:
+    return lambda name, argument: _keys(name, argument, allowed | {"boost", "_name"})
 
 
 def _bool_shape(name: str, argument: Any) -> None:
@@ -187,8 +187,8 @@ def _place_shape(name: str, argument: Any) -> None:
     fields = {*argument} - {"distance", "ignore_unmapped"} if isinstance(argument, dict) else set()
     if len(fields) != 1 or not needed <= {*argument} or ("distance" in argument) is not bool(needed):
         raise parsing(f"[{name}] query malformed")
-    given = argument[fields.pop()]
-    if {*given} != ({"lat", "lon"} if needed else {"top_left", "bottom_right"}):
+    shape = argument[fields.pop()]
+    if {*shape} != ({"lat", "lon"} if needed else {"top_left", "bottom_right"}):
         raise parsing(f"[{name}] query malformed")
 
 
@@ -228,8 +228,8 @@ def values_test(path: str, accept: Callable[[Any], bool]) -> Test:
     """Return the test whether any indexed value of a field is accepted."""
 
     def test(_doc: Doc, node: Node) -> bool:
-        found = node.values.get(path)
-        return found is not None and any(accept(value) for value in found)
+        values = node.values.get(path)
+        return values is not None and any(accept(value) for value in values)
 
     return test
 
@@ -243,8 +243,8 @@ def _match_none(_argument: Any, _scope: Scope) -> Clause:
 
 
 def _ids(argument: Any, _scope: Scope) -> Clause:
-    wanted = {str(value) for value in argument.get("values", [])}
-    return Clause(lambda doc, _node: doc.id in wanted, text=f"_id:({' '.join(sorted(wanted))})")
+    ids = {str(value) for value in argument.get("values", [])}
+    return Clause(lambda doc, _node: doc.id in ids, text=f"_id:({' '.join(sorted(ids))})")
 
 
 def _constant(argument: Any, scope: Scope) -> Clause:
@@ -307,12 +307,12 @@ def _meta_equal(path: str, values: list[Any], scope: Scope, *, fold: bool) -> Cl
     if path == "_seq_no":
         numbers = {int(number(value)) for value in values}
         return Clause(lambda doc, _node: doc.seq_no in numbers)
-    wanted = {java_text(value) for value in values}
+    texts = {java_text(value) for value in values}
     if path == "_routing":
-        return Clause(lambda doc, _node: doc.routing in wanted)
+        return Clause(lambda doc, _node: doc.routing in texts)
     if path == "_ignored":
-        return Clause(lambda doc, _node: not wanted.isdisjoint(doc.ignored))
-    return Clause(lambda doc, _node: doc.id in wanted)
+        return Clause(lambda doc, _node: not texts.isdisjoint(doc.ignored))
+    return Clause(lambda doc, _node: doc.id in texts)
 
 
 def _check_searchable(field: Field, scope: Scope) -> None:
@@ -351,23 +351,25 @@ def term_test(field: Field, values: list[Any], scope: Scope, *, fold: bool = Fal
         raise scope.error(f"[{field.type}] fields do not support exact searching, use dedicated queries instead")
     if family == "date":
         spans = [(field.date(value), field.date(value, round_up=True)) for value in values]
-        return lambda found: any(low <= found <= high for low, high in spans)
+        return lambda stored: any(low <= stored <= high for low, high in spans)
     if family == "ip":
         return _ip_test(values)
     if family == "text":
         words = {folded(java_text(value)) if fold else java_text(value) for value in values}
-        return lambda found: isinstance(found, Token) and any((folded(w) if fold else w) in words for w in found.words)
+        return lambda stored: (
+            isinstance(stored, Token) and any((folded(w) if fold else w) in words for w in stored.words)
+        )
     if family in ("string", "flattened_key", "flattened"):
         texts = [field.normal(java_text(value)) for value in values]
-        wanted = {folded(each) if fold else each for each in texts}
+        terms = {folded(text) if fold else text for text in texts}
         if fold and family == "string" and scope.cluster.release.parts < (8, 19):
-            wanted.discard("")  # with case_insensitive, the empty string finds nothing
-        return lambda found: (folded(found) if fold else found) in wanted
+            terms.discard("")  # with case_insensitive, the empty string finds nothing
+        return lambda stored: (folded(stored) if fold else stored) in terms
     if family == "boolean":
         flags = {boolean(value) for value in values}
-        return lambda found: found in flags
+        return lambda stored: stored in flags
     numbers = {signed(value) for value in _numbers(field, values, scope)}
-    return lambda found: signed(found) in numbers
+    return lambda stored: signed(stored) in numbers
 
 
 def signed(value: float) -> tuple[float, float]:
@@ -376,28 +378,28 @@ def signed(value: float) -> tuple[float, float]:
 
 
 def _bound(field: Field, value: Any) -> float:
-    found = float(number(value))
-    exact = math.isinf(found) or field.type == "scaled_float"
-    return found if exact else float(field.index(found))
+    parsed = float(number(value))
+    exact = math.isinf(parsed) or field.type == "scaled_float"
+    return parsed if exact else float(field.index(parsed))
 
 
 def _numbers(field: Field, values: list[Any], scope: Scope) -> list[int | float]:
-    wanted: list[int | float] = []  # not a set, in which -0.0 is 0.0
+    numbers: list[int | float] = []  # not a set, in which -0.0 is 0.0
     bits = INTEGERS.get(field.type, 31)
     for value in values:
-        found = number(value)
+        parsed = number(value)
         if field.family == "float":
-            if not math.isinf(found):
-                wanted.append(field.index(found))
-        elif found == int(found):
-            if not -(2**bits) <= found < 2**bits:
+            if not math.isinf(parsed):
+                numbers.append(field.index(parsed))
+        elif parsed == int(parsed):
+            if not -(2**bits) <= parsed < 2**bits:
                 if scope.cluster.release.parts >= (8, 19):
                     continue
                 raise illegal(
                     f"Value [{value}] is out of range for a{'n' if field.type == 'integer' else ''} {field.type}"
                 )
-            wanted.append(int(found))
-    return wanted
+            numbers.append(int(parsed))
+    return numbers
 
 
 def _ip_test(values: list[Any]) -> Callable[[bytes], bool]:
@@ -408,7 +410,7 @@ def _ip_test(values: list[Any]) -> Callable[[bytes], bool]:
         free = (128 if ":" in text else 32) - int(bits) if bits else 0
         low = low >> free << free
         spans.append((low.to_bytes(16), (low + (1 << free) - 1).to_bytes(16)))
-    return lambda found: any(low <= found <= high for low, high in spans)
+    return lambda packed: any(low <= packed <= high for low, high in spans)
 
 
 def _exists(argument: Any, scope: Scope) -> Clause:
@@ -445,33 +447,33 @@ def _range(argument: Any, scope: Scope) -> Clause:
     field = scope.field(path)
     if field is None:
         return NONE
-    given = {key: options[key] for key in ("gt", "gte", "lt", "lte") if options.get(key) is not None}
-    if not given and field.family != "flattened_key":
+    limits = {key: options[key] for key in ("gt", "gte", "lt", "lte") if options.get(key) is not None}
+    if not limits and field.family != "flattened_key":
         return _exists({"field": path}, scope)
     _check_searchable(field, scope)
     if scope.cluster.opensearch and field.type in INTEGERS:
-        if field.type == "unsigned_long" and given.get("lt") == 2**64 - 1:
+        if field.type == "unsigned_long" and limits.get("lt") == 2**64 - 1:
             return NONE
         below_zero = field.type != "unbelow_zero_long"
-        most = 2 ** INTEGERS[field.type]
-        for bound in given.values():
-            if not (-most if below_zero else 0) <= number(bound) < most:
+        limit = 2 ** INTEGERS[field.type]
+        for bound in limits.values():
+            if not (-limit if below_zero else 0) <= number(bound) < limit:
                 raise illegal(f"Value [{bound}] is out of range for a {field.type}")
-    low, high = _bounds(field, given, options, scope)
+    low, high = _bounds(field, limits, options, scope)
     if field.family == "text":
-        return Clause(values_test(field.path, lambda found: any(low(word) and high(word) for word in found.words)))
-    return Clause(values_test(field.path, lambda found: low(found) and high(found)))
+        return Clause(values_test(field.path, lambda value: any(low(word) and high(word) for word in value.words)))
+    return Clause(values_test(field.path, lambda value: low(value) and high(value)))
 
 
 _Side = Callable[[Any], bool]
 
 
-def _bounds(field: Field, given: dict[str, Any], options: dict[str, Any], scope: Scope) -> tuple[_Side, _Side]:
+def _bounds(field: Field, limits: dict[str, Any], options: dict[str, Any], scope: Scope) -> tuple[_Side, _Side]:
     family = field.family
     if family == "date":
         zone, formats = options.get("time_zone", ""), options.get("format", "")
         low, high = -math.inf, math.inf
-        for key, value in given.items():
+        for key, value in limits.items():
             bound = in_resolution(
                 field, value, field.date(value, round_up=key in ("gt", "lte"), zone=zone, formats=formats)
             )
@@ -481,36 +483,36 @@ def _bounds(field: Field, given: dict[str, Any], options: dict[str, Any], scope:
                 high = min(high, bound - (key == "lt"))
         return low.__le__, high.__ge__
     if family in ("integer", "float"):
-        below, above = _number_bounds(given, whole=family == "integer")
+        below, above = _number_bounds(limits, whole=family == "integer")
         if family == "float":
-            return _comparison(given, lambda value: signed(_bound(field, value)), signed)
-        return (lambda found: found >= below), (lambda found: found <= above)
+            return _comparison(limits, lambda value: signed(_bound(field, value)), signed)
+        return (lambda stored: stored >= below), (lambda stored: stored <= above)
     if family in ("string", "text"):
         scope.expensive("[range] queries on [text] or [keyword] fields cannot be executed")
         normal = field.normal
-        return _comparison(given, lambda value: normal(java_text(value)).encode(), lambda found: found.encode())
+        return _comparison(limits, lambda value: normal(java_text(value)).encode(), lambda stored: stored.encode())
     if family == "flattened_key":
         scope.expensive("[range] queries on keyed [flattened] fields cannot be executed")
-        both = {"gt", "gte"} & given.keys() and {"lt", "lte"} & given.keys()
+        both = {"gt", "gte"} & limits.keys() and {"lt", "lte"} & limits.keys()
         if not both and scope.cluster.release.parts < (9,):
             raise illegal("[range] queries on keyed [flattened] fields must include both an upper and a lower bound.")
-        return _comparison(given, java_text)
+        return _comparison(limits, java_text)
     if family == "ip":
-        return _comparison(given, address)
+        return _comparison(limits, address)
     if family == "boolean":
-        return _comparison(given, boolean)
+        return _comparison(limits, boolean)
     raise not_reproduced(f"range on {field.type}")
 
 
 def _comparison(
-    given: dict[str, Any], read: Callable[[Any], Any], view: Callable[[Any], Any] = lambda found: found
+    limits: dict[str, Any], read: Callable[[Any], Any], view: Callable[[Any], Any] = lambda stored: stored
 ) -> tuple[_Side, _Side]:
-    read_ = {key: read(value) for key, value in given.items()}
+    read_ = {key: read(value) for key, value in limits.items()}
     lows = [(read_[key], key == "gt") for key in ("gt", "gte") if key in read_]
     highs = [(read_[key], key == "lt") for key in ("lt", "lte") if key in read_]
     return (
-        lambda found: all(view(found) > bound or (not strict and view(found) == bound) for bound, strict in lows),
-        lambda found: all(view(found) < bound or (not strict and view(found) == bound) for bound, strict in highs),
+        lambda stored: all(view(stored) > bound or (not strict and view(stored) == bound) for bound, strict in lows),
+        lambda stored: all(view(stored) < bound or (not strict and view(stored) == bound) for bound, strict in highs),
     )
 
 
@@ -577,7 +579,7 @@ def pattern_clause(kind: str, path: str, pattern: str, scope: Scope, *, fold: bo
     accept = wildcard(field.normal(pattern), fold=fold)
     if field.family == "text":
         return Clause(
-            values_test(field.path, lambda found: any(accept(word) for word in found.words)), text=f"{path}:{pattern}"
+            values_test(field.path, lambda token: any(accept(word) for word in token.words)), text=f"{path}:{pattern}"
         )
     return Clause(values_test(field.path, accept), text=f"{path}:{pattern}")
 
@@ -622,7 +624,7 @@ def wildcard(pattern: str, *, fold: bool) -> Callable[[str], bool]:
     if escaped:
         parts.append(re.escape("\\"))
     compiled = re.compile("".join(parts), re.DOTALL)
-    return lambda found: compiled.fullmatch(folded(found) if fold else found) is not None
+    return lambda text: compiled.fullmatch(folded(text) if fold else text) is not None
 
 
 def _match_phrase(argument: Any, scope: Scope) -> Clause:
@@ -641,9 +643,9 @@ def phrase_clause(path: str, value: Any, scope: Scope, *, slop: int = 0) -> Clau
     if not words:
         return NONE
 
-    def accept(found: Any) -> bool:
+    def accept(token: Any) -> bool:
         span = len(words)
-        return any(found.words[at : at + span] == words for at in range(len(found.words) - span + 1))
+        return any(token.words[at : at + span] == words for at in range(len(token.words) - span + 1))
 
     text = f'{path}:"{" ".join(words)}"' if len(words) > 1 else f"{path}:{words[0]}"
     return Clause(values_test(field.path, accept), text=text)
@@ -668,8 +670,8 @@ def _bool(argument: Any, scope: Scope) -> Clause:
     if any(len(clauses) > limit for clauses in groups.values()):
         reason = f"maxClauseCount is set to {limit}"
         raise scope.error(f"failed to create query: {reason}", ServerError("too_many_clauses", reason))
-    wanted = argument.get("minimum_should_match")
-    least = int(wanted) if wanted is not None else None
+    minimum = argument.get("minimum_should_match")
+    least = int(minimum) if minimum is not None else None
     return join(groups["must"], groups["should"], groups["must_not"], groups["filter"], least)
 
 
@@ -684,9 +686,9 @@ def join(
     every, none, some = [c.test for c in (*must, *filters)], [c.test for c in must_not], [c.test for c in should]
 
     def test(doc: Doc, node: Node) -> bool:
-        if any(not wanted(doc, node) for wanted in every) or any(unwanted(doc, node) for unwanted in none):
+        if any(not accept(doc, node) for accept in every) or any(unwanted(doc, node) for unwanted in none):
             return False
-        return not least or sum(wanted(doc, node) for wanted in some) >= least
+        return not least or sum(accept(doc, node) for accept in some) >= least
 
     score = sum(clause.score for clause in must) + (1.0 if should else 0.0)
     parts = [f"+{_inner(c)}" for c in must] + [f"#{_inner(c)}" for c in filters]
@@ -703,8 +705,8 @@ def _nested(argument: Any, scope: Scope) -> Clause:
     scope.expensive("[joining] queries cannot be executed")
     lenient = argument.get("ignore_unmapped", False)
     if mapping.objects.get(path) != "nested":
-        known = path in mapping.objects
-        if known and (scope.cluster.release.types or not lenient):
+        mapped = path in mapping.objects
+        if mapped and (scope.cluster.release.types or not lenient):
             raise illegal(f"[nested] nested object under path [{path}] is not of nested type")
         if lenient:
             return NONE
@@ -720,7 +722,7 @@ def _nested(argument: Any, scope: Scope) -> Clause:
 
 def _place(argument: Any, scope: Scope) -> Clause:
     path = next(key for key in argument if key not in ("distance", "ignore_unmapped"))
-    field, given = scope.field(path), argument[path]
+    field, shape = scope.field(path), argument[path]
     if field is None:
         if argument.get("ignore_unmapped"):
             return NONE
@@ -731,7 +733,7 @@ def _place(argument: Any, scope: Scope) -> Clause:
             "query_shard_exception", f"Field [{path}] is of unsupported type [{field.type}] for [{kind}] query"
         )
     old = scope.cluster.release.parts < (8,)
-    accept = places.circle_test(argument, given) if "distance" in argument else places.box_test(given, inner=old)
+    accept = places.circle_test(argument, shape) if "distance" in argument else places.box_test(shape, inner=old)
     return Clause(values_test(field.path, accept))
 
 

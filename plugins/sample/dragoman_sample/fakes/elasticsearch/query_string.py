@@ -34,7 +34,7 @@ class _Token:
     kind: str
     text: str
     at: int
-    found: re.Match[str] | None = None
+    match: re.Match[str] | None = None
 
 
 def _syntax(text: str, why: str) -> ServerError:
@@ -47,17 +47,17 @@ def _syntax(text: str, why: str) -> ServerError:
 def _scan(text: str) -> list[_Token]:
     listed, position = [], 0
     while position < len(text):
-        found = _TOKENS.match(text, position)
-        if found is None:
+        match = _TOKENS.match(text, position)
+        if match is None:
             if text[position] in "[{":
                 raise _syntax(
                     text, f'Encountered "<EOF>" at line 1, column {len(text)}.\nWas expecting one of:\n    ...'
                 )
             raise _syntax(text, f"Lexical error at line 1, column {len(text) + 1}.  Encountered: <EOF>")
-        kind = next(name for name in _KINDS if found[name] is not None)
+        kind = next(name for name in _KINDS if match[name] is not None)
         if kind != "space":
-            listed.append(_Token(found[0] if kind == "mark" else kind, found[0], position, found))
-        position = found.end()
+            listed.append(_Token(match[0] if kind == "mark" else kind, match[0], position, match))
+        position = match.end()
     return listed
 
 
@@ -75,8 +75,9 @@ def build(argument: dict[str, Any], scope: Scope) -> Clause:
     fields = argument.get("fields") or [default]
     # Asked of all fields, the query is lenient even when it does not say so.
     lenient = bool(argument.get("lenient", fields == ["*"]))
+    operator = str(argument.get("default_operator", "OR")).upper()
     try:
-        return _Reader(text, scope, fields, lenient, str(argument.get("default_operator", "OR")).upper()).read()
+        return _Reader(text, scope, fields, operator, lenient=lenient).read()
     except ServerError as fault:
         if fault.kind == "parse_exception" and (fault.reason or "").startswith("Cannot parse"):
             raise scope.error(f"Failed to parse query [{text}]", fault) from None
@@ -93,7 +94,7 @@ Modifier = Literal["none", "must", "not"]
 class _Reader:
     """A recursive-descent reader of one query text."""
 
-    def __init__(self, text: str, scope: Scope, fields: list[str], lenient: bool, operator: str) -> None:
+    def __init__(self, text: str, scope: Scope, fields: list[str], operator: str, *, lenient: bool) -> None:
         self.text, self.scope, self.lenient, self.operator = text, scope, lenient, operator
         self.fields = fields
         self.tokens = _scan(text)
@@ -109,20 +110,20 @@ class _Reader:
 
     def unexpected(self) -> ServerError:
         if self.peek() == "end":
-            what = f'"<EOF>" at line 1, column {len(self.text)}'
+            place = f'"<EOF>" at line 1, column {len(self.text)}'
         else:
             token = self.tokens[self.at]
             name = f"<{token.kind.upper()}> " if token.kind in ("and", "or", "not", "term") else f'"{token.text}" '
-            what = f'" {name}"{token.text} "" at line 1, column {token.at}'
-        return _syntax(self.text, f"Encountered {what}.\nWas expecting one of:\n    ...")
+            place = f'" {name}"{token.text} "" at line 1, column {token.at}'
+        return _syntax(self.text, f"Encountered {place}.\nWas expecting one of:\n    ...")
 
     def read(self) -> Clause:
         if not self.tokens:
             return queries.NONE
-        found = self.query(self.fields)
+        clause = self.query(self.fields)
         if self.peek() != "end":
             raise self.unexpected()
-        return found
+        return clause
 
     def query(self, fields: list[str]) -> Clause:
         clauses: list[tuple[Modifier, Clause]] = []
@@ -154,7 +155,7 @@ class _Reader:
         groups = {
             kind: [clause for modifier, clause in clauses if modifier == kind] for kind in ("must", "none", "not")
         }
-        found = queries.join(groups["must"], groups["none"], groups["not"], [])
+        combined = queries.join(groups["must"], groups["none"], groups["not"], [])
         text = " ".join(
             {"must": "+", "not": "-", "none": ""}[modifier]
             + (
@@ -164,7 +165,9 @@ class _Reader:
             )
             for modifier, clause in clauses
         )
-        return queries.Clause(found.test, found.score, text + (" #*:*" if not groups["must"] + groups["none"] else ""))
+        return queries.Clause(
+            combined.test, combined.score, text + (" #*:*" if not groups["must"] + groups["none"] else "")
+        )
 
     def is_multi(self) -> bool:
         return self.plain() and self.peek(1) == "term" and self.peek(2) not in _AFTER_MULTI and self.plain(1)
@@ -190,15 +193,15 @@ class _Reader:
             self.take()
             if self.peek() in ("end", ")"):
                 raise self.unexpected()
-            found = self.query(fields)
+            clause = self.query(fields)
             if self.peek() != ")":
                 raise self.unexpected()
             self.take()
         else:
-            found = self.leaf(fields)
+            clause = self.leaf(fields)
         if self.peek() == "boost":
             self.take()
-        return found
+        return clause
 
     def word(self) -> str:
         if self.peek() not in ("term", "quoted"):
@@ -206,25 +209,25 @@ class _Reader:
         return _unescaped(self.take().text.strip('"'))
 
     def exists(self, path: str) -> Clause:
-        found = queries.build({"exists": {"field": path}}, self.scope)
-        return queries.Clause(found.test, 1.0, f"ConstantScore({found.text})")
+        clause = queries.build({"exists": {"field": path}}, self.scope)
+        return queries.Clause(clause.test, 1.0, f"ConstantScore({clause.text})")
 
     def leaf(self, fields: list[str]) -> Clause:
         kind = self.peek()
         if kind not in ("term", "quoted", "range", "compare", "regexp"):
             raise self.unexpected()
         token = self.take()
-        found = token.found
-        assert found is not None
+        match = token.match
+        assert match is not None
         if kind == "regexp" or self.peek() == "fuzzy":
             raise not_reproduced("regular expressions and fuzzy words in query_string")
         if kind == "range":
-            low, high = (_unescaped(found[name].strip('"')) for name in ("low", "high"))
-            bounds = {"gte" if found["open"] == "[" else "gt": low, "lte" if found["close"] == "]" else "lt": high}
+            low, high = (_unescaped(match[name].strip('"')) for name in ("low", "high"))
+            bounds = {"gte" if match["open"] == "[" else "gt": low, "lte" if match["close"] == "]" else "lt": high}
             return self.across(fields, lambda path: self.range(path, {k: v for k, v in bounds.items() if v != "*"}))
         if kind == "compare":
-            key = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}[found["sign"]]
-            bound = _unescaped(found["bound"].strip('"'))
+            key = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}[match["sign"]]
+            bound = _unescaped(match["bound"].strip('"'))
             return self.across(fields, lambda path: self.range(path, {key: bound}))
         if kind == "quoted":
             words = _unescaped(token.text[1:-1])
@@ -253,8 +256,8 @@ class _Reader:
         return queries.pattern_clause(kind, path, text, self.scope, fold=False)
 
     def range(self, path: str, bounds: dict[str, str]) -> Clause:
-        found = queries.build({"range": {path: bounds}}, self.scope)
-        return queries.Clause(found.test, found.score, f"{path}:{bounds}")
+        clause = queries.build({"range": {path: bounds}}, self.scope)
+        return queries.Clause(clause.test, clause.score, f"{path}:{bounds}")
 
     def across(self, fields: list[str], build_one: Callable[[str], Clause]) -> Clause:
         mapping = self.scope.index.mapping
@@ -263,17 +266,17 @@ class _Reader:
         for name in () if everything else fields:
             bare = name.split("^")[0]
             pattern = re.compile(".*".join(map(re.escape, bare.split("*"))) + r"\Z")
-            known = [path for path in mapping.fields if pattern.match(path)] if "*" in bare else [bare]
-            paths += [path for path in known if mapping.field(path) is not None or path in ("_id", "_index")]
+            candidates = [path for path in mapping.fields if pattern.match(path)] if "*" in bare else [bare]
+            paths += [path for path in candidates if mapping.field(path) is not None or path in ("_id", "_index")]
         if not paths:
             return queries.Clause(queries.NONE.test, 0.0, f'MatchNoDocsQuery("unmapped fields [{fields[0]}]")')
         clauses = [self.one(path, build_one, lenient=everything or self.lenient) for path in paths]
         if len(clauses) == 1:
             return clauses[0]
-        found = queries.join([], clauses, [], [])
+        clause = queries.join([], clauses, [], [])
         texts = (f"({c.text})" if " " in c.text and c.text.startswith(f"{p}:") and f" {p}:" in c.text else c.text
                  for p, c in zip(paths, clauses, strict=True))  # fmt: skip
-        return queries.Clause(found.test, 1.0, f"({' | '.join(texts)})")
+        return queries.Clause(clause.test, 1.0, f"({' | '.join(texts)})")
 
     def one(self, path: str, build_one: Callable[[str], Clause], *, lenient: bool) -> Clause:
         try:

@@ -275,8 +275,8 @@ def check_params(route: Route, raw_path: str, params: dict[str, str], release: R
     Raises:
         ServerError: illegal_argument_exception, as a fault.
     """
-    known = route.params - ({"_source_exclude_vectors"} if release.parts < (9, 2) else set())
-    unknown = sorted(set(params) - known)
+    allowed = route.params - ({"_source_exclude_vectors"} if release.parts < (9, 2) else set())
+    unknown = sorted(set(params) - allowed)
     if not unknown:
         return
     plural = "s" if len(unknown) > 1 else ""

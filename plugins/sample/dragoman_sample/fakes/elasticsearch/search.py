@@ -100,8 +100,8 @@ def read(body: Any, params: dict[str, str], cluster: Cluster) -> Request:
 def _tracked(value: Any) -> bool | int:
     if isinstance(value, str):
         return int(value) if value.isdigit() else value == "true"
-    found: bool | int = value
-    return found
+    tracked: bool | int = value
+    return tracked
 
 
 def _check_combination(request: Request, cluster: Cluster) -> None:
@@ -172,21 +172,21 @@ def run(request: Request, views: list[View], cluster: Cluster, context: Context 
     started = time.perf_counter()
     pit = context is not None and request.scroll is None
     keys = _with_tiebreaker(request, pit=pit and cluster.release.parts >= (7, 12))
-    found = _cached(request, keys, views, cluster, context)
+    result = _cached(request, keys, views, cluster, context)
     after = request.body.get("search_after")
-    rows = found.rows
-    if after is not None and found.compiled:
-        rows = _after(rows, after, found, cluster)
+    rows = result.rows
+    if after is not None and result.compiled:
+        rows = _after(rows, after, result, cluster)
     rows = leaving_out.kept(rows, keys, views, cluster.release, room=request.start + request.size, pit=pit)
     page = rows[request.start : request.start + request.size]
     answer: dict[str, Any] = {"took": int((time.perf_counter() - started) * 1000), "timed_out": False}
-    answer["_shards"] = _shards(found, request)
-    writer = hits.Writer(request.body, cluster.release, found)
-    total = len(found.rows) - (_wordless(request.body.get("query"), found.rows) if cluster.opensearch else 0)
+    answer["_shards"] = _shards(result, request)
+    writer = hits.Writer(request.body, cluster.release, result)
+    total = len(result.rows) - (_wordless(request.body.get("query"), result.rows) if cluster.opensearch else 0)
     answer["hits"] = {**_total(request, total), **writer.write(page)}
-    wanted = request.body.get("aggs", request.body.get("aggregations"))
-    if wanted is not None:
-        answer["aggregations"] = aggregations.run(wanted, [row[2] for row in found.rows], cluster)
+    requested = request.body.get("aggs", request.body.get("aggregations"))
+    if requested is not None:
+        answer["aggregations"] = aggregations.run(requested, [row[2] for row in result.rows], cluster)
     return answer
 
 
@@ -199,8 +199,8 @@ def _wordless(query: Any, rows: list[Any]) -> int:
 
 def _with_tiebreaker(request: Request, *, pit: bool) -> list[Key]:
     keys = list(request.keys or [])
-    named = {key.name for key in keys}
-    if not pit or not keys or "_shard_doc" in named:
+    names = {key.name for key in keys}
+    if not pit or not keys or "_shard_doc" in names:
         return keys
     after = request.body.get("search_after")
     # Without a full search_after the server leaves the tiebreaker out, and ties are lost.
@@ -217,53 +217,53 @@ def _cached(request: Request, keys: list[Key], views: list[View], cluster: Clust
     if name not in context.sorted:
         context.sorted.clear()
         context.sorted[name] = _find(request, keys, views, cluster)
-    found: Found = context.sorted[name]
-    return found
+    result: Found = context.sorted[name]
+    return result
 
 
 def _find(request: Request, keys: list[Key], views: list[View], cluster: Cluster) -> Found:
-    found = Found([], keys, {}, {}, shards=len(views))
+    result = Found([], keys, {}, {}, shards=len(views))
     ready: dict[str, Clause] = {}
     faults: dict[str, ServerError] = {}
     for view in views:
         name = view.index.name
         if name not in ready and name not in faults:
             try:
-                ready[name] = _compile(request, keys, view.index, cluster, found)
+                ready[name] = _compile(request, keys, view.index, cluster, result)
             except ServerError as fault:
                 if fault.fault:
                     raise
                 faults[name] = fault
         if cluster.indices.get(name) is not view.index:
-            found.failures.append((view, ServerError("no_shard_available_action_exception", None, status=503)))
+            result.failures.append((view, ServerError("no_shard_available_action_exception", None, status=503)))
         elif (name, view.shard.number) in cluster.failing_shards:
-            found.failures.append((view, ServerError("exception", "the fake was told to fail this shard", status=500)))
+            result.failures.append((view, ServerError("exception", "the fake was told to fail this shard", status=500)))
         elif name in faults:
-            found.failures.append((view, faults[name]))
+            result.failures.append((view, faults[name]))
         elif _half_float_fails(request, keys, view, cluster):
-            found.failures.append((view, ServerError("unsupported_operation_exception", None, status=500)))
-    broken = {id(view) for view, _ in found.failures}
+            result.failures.append((view, ServerError("unsupported_operation_exception", None, status=500)))
+    broken = {id(view) for view, _ in result.failures}
     live = [view for view in views if id(view) not in broken]
-    _check_failures(found, request, live)
-    _check_kinds(found, cluster)
+    _check_failures(result, request, live)
+    _check_kinds(result, cluster)
     for position, view in enumerate(views):
         if id(view) not in broken:
-            _collect(view, position, ready[view.index.name], request, len(views), found)
-    if found.near and not keys:
-        found.rows.sort(key=lambda row: -found.score(row[2]))
+            _collect(view, position, ready[view.index.name], request, len(views), result)
+    if result.near and not keys:
+        result.rows.sort(key=lambda row: -result.score(row[2]))
     if "knn" in request.body:
-        del found.rows[request.body["knn"]["k"] :]
+        del result.rows[request.body["knn"]["k"] :]
     for number in range(len(keys) - 1, -1, -1):
         key = keys[number]
-        _sort(found, number, key)
-    return found
+        _sort(result, number, key)
+    return result
 
 
-def _sort(found: Found, number: int, key: Key) -> None:
-    found.rows.sort(key=lambda row: sorting.order_value(row[0][number], key), reverse=key.descending)
+def _sort(result: Found, number: int, key: Key) -> None:
+    result.rows.sort(key=lambda row: sorting.order_value(row[0][number], key), reverse=key.descending)
 
 
-def _compile(request: Request, keys: list[Key], index: Index, cluster: Cluster, found: Found) -> Clause:
+def _compile(request: Request, keys: list[Key], index: Index, cluster: Cluster, result: Found) -> Clause:
     from dragoman_sample.fakes.elasticsearch.queries import Scope
 
     scope: Scope = Scope(cluster, index)
@@ -279,8 +279,8 @@ def _compile(request: Request, keys: list[Key], index: Index, cluster: Cluster, 
             raise illegal("Sort must contain at least one field.")
         if len(after) != len(keys):
             raise illegal(f"search_after has {len(after)} value(s) but sort has {len(keys)}.")
-    found.compiled[index.name] = compiled
-    found.scores[index.name] = clause.score
+    result.compiled[index.name] = compiled
+    result.scores[index.name] = clause.score
     return clause
 
 
@@ -297,32 +297,32 @@ def _half_float_fails(request: Request, keys: list[Key], view: View, cluster: Cl
 
 
 def _check_window(request: Request, index: Index) -> None:
-    asked, limit = request.start + request.size, index.window
-    if asked <= limit:
+    end, limit = request.start + request.size, index.window
+    if end <= limit:
         return
     if request.scroll:
         raise illegal(
-            f"Batch size is too large, size must be less than or equal to: [{limit}] but was [{asked}]. Scroll batch "
+            f"Batch size is too large, size must be less than or equal to: [{limit}] but was [{end}]. Scroll batch "
             "sizes cost as much memory as result windows so they are controlled by the [index.max_result_window] index "
             "level setting."
         )
     raise illegal(
-        f"Result window is too large, from + size must be less than or equal to: [{limit}] but was [{asked}]. See the "
+        f"Result window is too large, from + size must be less than or equal to: [{limit}] but was [{end}]. See the "
         "scroll api for a more efficient way to request large data sets. This limit can be set by changing the "
         "[index.max_result_window] index level setting."
     )
 
 
-def _collect(view: View, position: int, clause: Clause, request: Request, shards: int, found: Found) -> None:
-    readers = [key.read for key in found.compiled[view.index.name]]
-    wanted = _slice_test(request.body.get("slice"), position, shards, len(view.docs))
-    test, rows = clause.test, found.rows
+def _collect(view: View, position: int, clause: Clause, request: Request, shards: int, result: Found) -> None:
+    readers = [key.read for key in result.compiled[view.index.name]]
+    in_slice = _slice_test(request.body.get("slice"), position, shards, len(view.docs))
+    test, rows = clause.test, result.rows
     for at, doc in enumerate(view.docs):
-        if wanted is not None and not wanted(at):
+        if in_slice is not None and not in_slice(at):
             continue
         if test(doc, doc.node):
             if clause.score_of is not None:
-                found.near[id(doc)] = clause.score_of(doc) or 0.0
+                result.near[id(doc)] = clause.score_of(doc) or 0.0
             rows.append(([read(doc, position) for read in readers], position, doc))
 
 
@@ -341,17 +341,17 @@ def _slice_test(slice_: dict[str, Any] | None, shard: int, shards: int, docs: in
     return lambda at: at // span == mine
 
 
-def _after(rows: list[Any], after: list[Any], found: Found, cluster: Cluster) -> list[Any]:
-    compiled = next(iter(found.compiled.values()))
-    keys = found.keys
+def _after(rows: list[Any], after: list[Any], result: Found, cluster: Cluster) -> list[Any]:
+    compiled = next(iter(result.compiled.values()))
+    keys = result.keys
     if len(after) != len(keys):
-        _refuse(illegal(f"search_after has {len(after)} value(s) but sort has {len(keys)}."), found, cluster)
+        _refuse(illegal(f"search_after has {len(after)} value(s) but sort has {len(keys)}."), result, cluster)
     bounds = []
     for value, how, key in zip(after, compiled, keys, strict=True):
         try:
             bounds.append(sorting.order_value(sorting.cursor_value(value, how, key, cluster.release), key))
         except ServerError as fault:
-            _refuse(fault, found, cluster)
+            _refuse(fault, result, cluster)
 
     def later(row: Any) -> bool:
         for value, bound, key in zip(row[0], bounds, keys, strict=True):
@@ -370,16 +370,16 @@ def _after(rows: list[Any], after: list[Any], found: Found, cluster: Cluster) ->
     return rows[low:]
 
 
-def _refuse(cause: ServerError, found: Found, cluster: Cluster) -> None:
-    index = next(iter(found.compiled), None) or next(iter(cluster.indices))
+def _refuse(cause: ServerError, result: Found, cluster: Cluster) -> None:
+    index = next(iter(result.compiled), None) or next(iter(cluster.indices))
     raise all_shards_failed([{"shard": 0, "index": index, "node": NODE, "reason": cause.describe()}], [cause])
 
 
-def _grouped(found: Found) -> tuple[list[dict[str, Any]], list[ServerError]]:
+def _grouped(result: Found) -> tuple[list[dict[str, Any]], list[ServerError]]:
     listed: list[dict[str, Any]] = []
     causes: list[ServerError] = []
     seen = set()
-    for view, cause in found.failures:
+    for view, cause in result.failures:
         key = (view.index.name, cause.kind, cause.reason)
         if key in seen:
             continue
@@ -392,14 +392,14 @@ def _grouped(found: Found) -> tuple[list[dict[str, Any]], list[ServerError]]:
     return listed, causes
 
 
-def _check_failures(found: Found, request: Request, live: list[View]) -> None:
-    if not found.failures or (live and request.partial):
+def _check_failures(result: Found, request: Request, live: list[View]) -> None:
+    if not result.failures or (live and request.partial):
         return
-    listed, causes = _grouped(found)
+    listed, causes = _grouped(result)
     missing = causes[0].kind == "no_shard_available_action_exception"
     if missing and not request.partial:
-        name = found.failures[0][0].index.name
-        extra = {"index_uuid": found.failures[0][0].index.uuid, "index": name}
+        name = result.failures[0][0].index.name
+        extra = {"index_uuid": result.failures[0][0].index.uuid, "index": name}
         raise ServerError("index_not_found_exception", f"no such index [{name}]", status=404, extra=extra)
     fault = all_shards_failed(listed, causes)
     if live:
@@ -409,10 +409,10 @@ def _check_failures(found: Found, request: Request, live: list[View]) -> None:
     raise fault
 
 
-def _check_kinds(found: Found, cluster: Cluster) -> None:
+def _check_kinds(result: Found, cluster: Cluster) -> None:
     """Refuse sort keys whose values cannot be compared between indices."""
-    for number, key in enumerate(found.keys):
-        kinds = sorted({compiled[number].kind for compiled in found.compiled.values()} - {"FLOAT"})
+    for number, key in enumerate(result.keys):
+        kinds = sorted({compiled[number].kind for compiled in result.compiled.values()} - {"FLOAT"})
         if len(kinds) < 2 or "STRING" not in kinds:
             continue
         if cluster.release.types:
@@ -427,16 +427,16 @@ def _check_kinds(found: Found, cluster: Cluster) -> None:
         raise ServerError("search_phase_execution_exception", "", status=status, root=[], caused_by=cause, extra=extra)
 
 
-def _shards(found: Found, request: Request) -> dict[str, Any]:
-    failed = len(found.failures)
+def _shards(result: Found, request: Request) -> dict[str, Any]:
+    failed = len(result.failures)
     counts: dict[str, Any] = {
-        "total": found.shards,
-        "successful": found.shards - failed,
+        "total": result.shards,
+        "successful": result.shards - failed,
         "skipped": 0,
         "failed": failed,
     }
     if failed:
-        counts["failures"] = _grouped(found)[0]
+        counts["failures"] = _grouped(result)[0]
     return counts
 
 
@@ -454,5 +454,5 @@ def matches(body: dict[str, Any], views: list[View], cluster: Cluster) -> Found:
     Raises:
         ServerError: if all shards fail.
     """
-    request = Request(body, None, 0, 0, True, True)
+    request = Request(body, keys=None, size=0, start=0, total=True, partial=True)
     return _find(request, [], views, cluster)

@@ -23,10 +23,10 @@ SEARCH_PARAMS = {
 def targets(call: Call) -> list[Index]:
     """Return the indices a search means; a wildcard leaves closed ones out."""
     expression = call.path.get("index", "_all")
-    found = call.indices()
+    indices = call.indices()
     if "*" in expression or expression == "_all":
-        found = [index for index in found if not index.closed]
-    return found
+        indices = [index for index in indices if not index.closed]
+    return indices
 
 
 def post_search(call: Call) -> Reply:
@@ -36,8 +36,8 @@ def post_search(call: Call) -> Reply:
         body = {**body, "query": {"query_string": {"query": call.params["q"]}}}
     for name in ("_source_includes", "_source_excludes"):
         if name in call.params:
-            kept = body.get("_source") if isinstance(body.get("_source"), dict) else {}
-            body = {**body, "_source": {**kept, name.removeprefix("_source_"): call.params[name].split(",")}}
+            members = body.get("_source") if isinstance(body.get("_source"), dict) else {}
+            body = {**body, "_source": {**members, name.removeprefix("_source_"): call.params[name].split(",")}}
     if "_source_exclude_vectors" in call.params:  # a parameter of the source replaces the body's
         body = {**body, "_source": {"exclude_vectors": call.flag("_source_exclude_vectors")}}
     if "_source" in call.params:
@@ -66,10 +66,10 @@ def _pit_search(call: Call, body: dict[str, Any], request: search.Request) -> Re
     pit = body["pit"]
     faults = []
     if "index" in call.path:
-        more = ". Do not specify any index with point in time." if call.cluster.release.parts >= (7, 11) else ""
-        faults.append(f"[indices] cannot be used with point in time{more}")
-    given = [name for name in ("routing", "preference") if name in call.params]
-    faults += [f"[{name}] cannot be used with point in time" for name in given]
+        detail = ". Do not specify any index with point in time." if call.cluster.release.parts >= (7, 11) else ""
+        faults.append(f"[indices] cannot be used with point in time{detail}")
+    parameters = [name for name in ("routing", "preference") if name in call.params]
+    faults += [f"[{name}] cannot be used with point in time" for name in parameters]
     if "ignore_unavailable" in call.params or "expand_wildcards" in call.params:
         faults.append("[indicesOptions] cannot be used with point in time")
     if request.scroll:
@@ -173,15 +173,15 @@ def next_scroll(call: Call) -> Reply:
 
 
 def _page(call: Call, request: search.Request, context: Context) -> dict[str, Any]:
-    (found,) = context.sorted.values()
-    if call.cluster.opensearch and found.keys:  # it skips rows by an index that does not fit, by the first key only
-        fields = [view.index.mapping.field(found.keys[0].name) for view in context.views]
-        if "nested" in found.keys[0].options or any(field and field.type == "scaled_float" for field in fields):
+    (result,) = context.sorted.values()
+    if call.cluster.opensearch and result.keys:  # it skips rows by an index that does not fit, by the first key only
+        fields = [view.index.mapping.field(result.keys[0].name) for view in context.views]
+        if "nested" in result.keys[0].options or any(field and field.type == "scaled_float" for field in fields):
             raise ServerError("unsupported_operation_exception", None, status=500)
-    page = found.rows[request.start : request.start + request.size]
-    writer = hits.Writer(request.body, call.cluster.release, found)
-    total = {"total": {"value": len(found.rows), "relation": "eq"}}
-    shards = {"total": found.shards, "successful": found.shards, "skipped": 0, "failed": 0}
+    page = result.rows[request.start : request.start + request.size]
+    writer = hits.Writer(request.body, call.cluster.release, result)
+    total = {"total": {"value": len(result.rows), "relation": "eq"}}
+    shards = {"total": result.shards, "successful": result.shards, "skipped": 0, "failed": 0}
     return {"took": 1, "timed_out": False, "_shards": shards, "hits": {**total, **writer.write(page)}}
 
 
@@ -228,10 +228,10 @@ def count(call: Call) -> Reply:
     elif "q" in call.params:
         body = {"query": {"query_string": {"query": call.params["q"]}}}
     views = call.cluster.views(targets(call), call.params.get("preference", ""), call.params.get("routing", ""))
-    found = search.matches(body, views, call.cluster)
-    failed = len(found.failures)
+    result = search.matches(body, views, call.cluster)
+    failed = len(result.failures)
     shards = {"total": len(views), "successful": len(views) - failed, "skipped": 0, "failed": failed}
-    return Reply({"count": len(found.rows), "_shards": shards})
+    return Reply({"count": len(result.rows), "_shards": shards})
 
 
 def validate(call: Call) -> Reply:
@@ -269,9 +269,9 @@ def msearch(call: Call) -> Reply:
         header = jsontext.decode(head)
         name = header.get("index", call.path.get("index", "_all"))
         path = {"index": name if isinstance(name, str) else ",".join(name)}
-        one = Call(call.cluster, "POST", path, {}, body, principal=call.principal, action=call.action)
+        inner = Call(call.cluster, "POST", path, {}, body, principal=call.principal, action=call.action)
         try:
-            responses.append({**post_search(one).body, "status": 200})
+            responses.append({**post_search(inner).body, "status": 200})
         except ServerError as fault:
             if fault.fault:
                 raise

@@ -104,7 +104,8 @@ class Principal:
         """Tell whether an action on one index is granted."""
         granting = set(INDEX_ACTIONS[action].split(","))
         return any(
-            fnmatch.fnmatchcase(name, pattern) and granting & set(held) for pattern, held in self.indices.items()
+            fnmatch.fnmatchcase(name, pattern) and granting & set(privileges)
+            for pattern, privileges in self.indices.items()
         )
 
     def check_index(self, action: str, name: str, release: Release) -> None:
@@ -113,7 +114,7 @@ class Principal:
         if (
             self.allows(action, name)
             if name
-            else any(set(granting.split(",")) & set(held) for held in self.indices.values())
+            else any(set(granting.split(",")) & set(privileges) for privileges in self.indices.values())
         ):
             return
         where = f" on indices [{name}]" if name and action != "indices:data/write/bulk" else ""

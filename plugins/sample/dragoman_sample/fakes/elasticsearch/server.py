@@ -137,31 +137,31 @@ class FakeElasticsearch(FakeServer):
     def _check_content_type(self, request: web.BaseRequest, raw: bytes) -> None:
         if not raw:
             return
-        given = request.headers.getall("Content-Type", [])
-        if len(given) > 1:
+        headers = request.headers.getall("Content-Type", [])
+        if len(headers) > 1:
             raise ServerError("media_type_header_exception", "Invalid media-type value on headers [Content-Type]")
-        media = (given[0] if given else "").split(";")[0].strip().lower()
+        media = (headers[0] if headers else "").split(";")[0].strip().lower()
         if media in ("application/json", "application/x-ndjson", "application/ndjson"):
             return
         if media.startswith("application/vnd.elasticsearch+"):
             if self.cluster.release.types or "compatible-with" in request.headers.get("Accept", ""):
                 return
-            both = f"Accept={request.headers.get('Accept')}, Content-Type={given[0]}"
+            both = f"Accept={request.headers.get('Accept')}, Content-Type={headers[0]}"
             reason = "A compatible version is required on both Content-Type and Accept headers if either one has "
             reason += f"requested a compatible version. {both}"
             raise ServerError("media_type_header_exception", reason)
-        text = given[0] if given else ""
+        text = headers[0] if headers else ""
         raise PlainError(f"Content-Type header [{text}] is not supported", status=406)
 
     def _write(self, request: web.BaseRequest, reply: Reply, params: dict[str, str], raw_path: str) -> web.Response:
-        known = self.cluster.release
+        current = self.cluster.release
         if reply.text is not None:
             body, media = reply.text.encode(), "text/plain; charset=UTF-8"
         else:
-            body, media = self._json(reply, params, raw_path), known.content_type
+            body, media = self._json(reply, params, raw_path), current.content_type
         response = web.Response(body=body, status=reply.status)
         response.headers["content-type"] = media
-        if known.names_product and not self.opensearch and reply.status not in (401, 403):
+        if current.names_product and not self.opensearch and reply.status not in (401, 403):
             response.headers["X-elastic-product"] = "Elasticsearch"
         for name, value in reply.headers:
             response.headers.add(name, value)

@@ -43,8 +43,8 @@ def check(body: Any, release: Release) -> list[Key]:
         entries = {item: {}} if isinstance(item, str) else item
         if not isinstance(entries, dict):
             raise ServerError("illegal_argument_exception", "malformed sort format, within the sort array", fault=True)
-        for name, given in entries.items():
-            options = {"order": given} if isinstance(given, str) else dict(given)
+        for name, value in entries.items():
+            options = {"order": value} if isinstance(value, str) else dict(value)
             keys.append(_key(name, options, release))
     return keys
 
@@ -155,25 +155,25 @@ def _field_key(target: Field, key: Key, scope: Scope) -> Compiled:
 
 def _conversion(target: Field, key: Key) -> Callable[[Any], Any] | None:
     """Return what `numeric_type` makes of a value; a double has no room for every integer."""
-    wanted = key.options.get("numeric_type")
-    if wanted == "date_nanos" and target.type == "date":
+    numeric_type = key.options.get("numeric_type")
+    if numeric_type == "date_nanos" and target.type == "date":
         return lambda value: value * 1_000_000
-    return float if wanted == "double" and target.family == "integer" else None
+    return float if numeric_type == "double" and target.family == "integer" else None
 
 
 def _missing(target: Field, key: Key, release: Release, *, descending: bool) -> tuple[str, Any]:
     """Return the kind of the key and what stands for a missing value."""
-    wanted = key.options.get("missing", "_last")
-    high = (wanted == "_last") != descending
+    missing = key.options.get("missing", "_last")
+    high = (missing == "_last") != descending
     if target.family in ("string", "ip", "flattened_key", "flattened"):
-        if wanted in ("_last", "_first"):
+        if missing in ("_last", "_first"):
             return "STRING", None
-        return "STRING", address(wanted) if target.family == "ip" else str(wanted)
+        return "STRING", address(missing) if target.family == "ip" else str(missing)
     numeric = key.options.get("numeric_type")
     floats = target.type in FLOATS or numeric == "double"
     kind = "DOUBLE" if floats else "LONG"
-    if wanted not in ("_last", "_first"):
-        return kind, float(number(wanted)) if floats else int(number(wanted))
+    if missing not in ("_last", "_first"):
+        return kind, float(number(missing)) if floats else int(number(missing))
     if floats:
         return kind, math.inf if high else -math.inf
     if (target.type == "date_nanos" or numeric == "date_nanos") and release.parts >= (7, 11):
@@ -219,10 +219,10 @@ def _gather(target: Field, key: Key, scope: Scope) -> Callable[[Doc], list[Any]]
 
 
 def _values(node: Node, path: str) -> list[Any]:
-    found = list(node.values.get(path, ()))
+    values = list(node.values.get(path, ()))
     for below in node.nodes:
-        found += _values(below, path)
-    return found
+        values += _values(below, path)
+    return values
 
 
 def order_value(value: Any, key: Key) -> Any:
@@ -251,8 +251,8 @@ def cursor_value(value: Any, compiled: Compiled, key: Key, release: Release) -> 
     if value in ("Infinity", "-Infinity"):
         return math.inf if value == "Infinity" else -math.inf
     try:
-        found = number(value)
+        parsed = number(value)
     except ServerError as cause:
         reason = f"Failed to parse search_after value for field [{key.name}]."
         raise ServerError("illegal_argument_exception", reason, caused_by=cause) from None
-    return float(found) if compiled.kind in ("DOUBLE", "FLOAT") else int(found)
+    return float(parsed) if compiled.kind in ("DOUBLE", "FLOAT") else int(parsed)

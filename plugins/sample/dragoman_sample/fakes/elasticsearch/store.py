@@ -144,8 +144,8 @@ class Index:
                 continue
             if metadata and key != "read_only":
                 continue
-            more = "; for more information, see https://www.elastic.co/docs" if "flood" in text else ""
-            tail = more if self.release.parts >= (8, 19) else ""
+            link = "; for more information, see https://www.elastic.co/docs" if "flood" in text else ""
+            tail = link if self.release.parts >= (8, 19) else ""
             reason = f"index [{self.name}] blocked by: [{text}{tail}];"
             raise ServerError(
                 "cluster_block_exception", reason, status=status, extra={"index_uuid": self.uuid, "index": self.name}
@@ -232,27 +232,27 @@ class Cluster:
         Raises:
             ServerError: index_not_found_exception, for a plain name that means nothing.
         """
-        found: dict[str, Index] = {}
+        matching: dict[str, Index] = {}
         names = [name for name in expression.split(",") if name]
         for position, name in enumerate(names):
             if name.startswith("-") and position:
-                for dropped in fnmatch.filter(list(found), name[1:]):
-                    del found[dropped]
+                for dropped in fnmatch.filter(list(matching), name[1:]):
+                    del matching[dropped]
             elif name in ("_all", "*") or "*" in name:
                 pattern = "*" if name == "_all" else name
-                found.update(self._matching(pattern, hidden=hidden or pattern.startswith(".")))
+                matching.update(self._matching(pattern, hidden=hidden or pattern.startswith(".")))
             elif name in self.indices:
-                found[name] = self.indices[name]
+                matching[name] = self.indices[name]
             elif name in self.streams:
-                found.update({backing: self.indices[backing] for backing in self.streams[name]})
+                matching.update({backing: self.indices[backing] for backing in self.streams[name]})
             elif behind := self.aliased(name):
-                found.update({index.name: index for index in behind})
+                matching.update({index.name: index for index in behind})
             else:
                 if name.startswith("_"):
                     check_name(name)
                 if not lenient:
                     raise no_such_index(name, single=single and self.release.types)
-        return [found[name] for name in sorted(found)]
+        return [matching[name] for name in sorted(matching)]
 
     def _matching(self, pattern: str, *, hidden: bool) -> dict[str, Index]:
         matched = {}
@@ -316,17 +316,17 @@ class Cluster:
 
     def single(self, name: str) -> Index:
         """Return the one index that holds documents under this name, for GET and DELETE of a document."""
-        found = self.resolve(name, single=True)
-        if len(found) > 1:
-            listed = ", ".join(index.name for index in found)
+        matching = self.resolve(name, single=True)
+        if len(matching) > 1:
+            listed = ", ".join(index.name for index in matching)
             reason = (
                 f"alias [{name}] has more than one index associated with it [{listed}], can't execute a single index op"
             )
             raise illegal(reason)
-        if not found:
+        if not matching:
             raise no_such_index(name, single=self.release.types)
-        found[0].check_open()
-        return found[0]
+        matching[0].check_open()
+        return matching[0]
 
     def views(self, indices: list[Index], preference: str = "", routing: str = "") -> list[View]:
         """Return the shards to search, in the order in which the coordinating node merges them."""
@@ -337,11 +337,11 @@ class Cluster:
         for index in indices:
             index.check_open()
             index.refresh_if_due()
-            wanted = {index.shard_of(value).number for value in routing.split(",")} if routing else None
+            numbers = {index.shard_of(value).number for value in routing.split(",")} if routing else None
             views += [
                 View(index, shard, shard.seen)
                 for shard in index.shards
-                if (only is None or shard.number in only) and (wanted is None or shard.number in wanted)
+                if (only is None or shard.number in only) and (numbers is None or shard.number in numbers)
             ]
         # Shards are ordered by number, then by index.
         return sorted(views, key=lambda view: (view.shard.number, view.index.name))
@@ -363,13 +363,13 @@ class Cluster:
         Raises:
             ServerError: illegal_argument_exception for garbage, search_context_missing_exception for the past.
         """
-        found = self.contexts.get(key)
-        if found is None or found.expires < time.monotonic():
+        context = self.contexts.get(key)
+        if context is None or context.expires < time.monotonic():
             self.contexts.pop(key, None)
             raise missing_context(key, self.release)
         if keep_alive:
-            found.expires = time.monotonic() + seconds(keep_alive, "keep_alive")
-        return found
+            context.expires = time.monotonic() + seconds(keep_alive, "keep_alive")
+        return context
 
 
 def missing_context(key: str, release: Release) -> ServerError:
@@ -414,14 +414,14 @@ def seconds(text: str, name: str = "interval") -> float:
     Raises:
         ServerError: illegal_argument_exception.
     """
-    found = re.fullmatch(r"(-?\d+)(d|h|m|s|ms|micros|nanos)?", text)
-    if found is None or (found[2] is None and found[1] not in ("-1", "0")):
+    match = re.fullmatch(r"(-?\d+)(d|h|m|s|ms|micros|nanos)?", text)
+    if match is None or (match[2] is None and match[1] not in ("-1", "0")):
         reason = (
             f"failed to parse setting [{name}] with value [{text}] as a time value: unit is missing or unrecognized"
         )
         raise illegal(reason)
-    scale = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 1e-3, "micros": 1e-6, "nanos": 1e-9, None: 1}[found[2]]
-    return int(found[1]) * scale
+    scale = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 1e-3, "micros": 1e-6, "nanos": 1e-9, None: 1}[match[2]]
+    return int(match[1]) * scale
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -446,8 +446,8 @@ def check_name(name: str) -> None:
     fault = None
     if name.lower() != name:
         fault = "must be lowercase"
-    elif found := sorted(set(name) & set('\\/*?"<>| ,')):
-        fault = f"must not contain the following characters {found}"
+    elif forbidden := sorted(set(name) & set('\\/*?"<>| ,')):
+        fault = f"must not contain the following characters {forbidden}"
     elif "#" in name:
         fault = "must not contain '#'"
     elif ":" in name:

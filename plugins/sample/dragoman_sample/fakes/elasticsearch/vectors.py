@@ -132,4 +132,4 @@ def _stored(doc: Doc, field: Any) -> list[float] | None:
 
 
 def _product(first: list[float], second: list[float]) -> float:
-    return sum(one * other for one, other in zip(first, second, strict=True))
+    return sum(number * other for number, other in zip(first, second, strict=True))

@@ -63,9 +63,9 @@ def release(number: str) -> Release:
     """
     if number in RELEASES:
         return RELEASES[number]
-    wanted = _integers(number)
-    below = [known for known in RELEASES.values() if known.parts <= wanted] or [RELEASES["7.10.2"]]
-    if wanted < (7,):
+    parts = _integers(number)
+    below = [candidate for candidate in RELEASES.values() if candidate.parts <= parts] or [RELEASES["7.10.2"]]
+    if parts < (7,):
         raise ValueError(f"the fake knows 7.x and newer, not {number}")
     base = below[-1]
     return Release(number, base.lucene, base.wire, base.index, base.build_hash, base.build_date)

@@ -63,7 +63,9 @@ def own_info(call: Call) -> Reply:
 def show_schema(call: Call) -> Reply:
     """Answer the classes that the sender may see, in random order."""
     allowed = [
-        each.definition for each in call.database.everywhere() if call.principal.may("read_collections", each.name)
+        collection.definition
+        for collection in call.database.everywhere()
+        if call.principal.may("read_collections", collection.name)
     ]
     # The real server reads a Go map: no two answers need have the same order.
     return Reply({"classes": random.sample(allowed, len(allowed))})
@@ -78,10 +80,10 @@ def show_class(call: Call) -> Reply:
 
 def create_class(call: Call) -> Reply:
     """Make a class."""
-    given = call.json(schema.CLASS_KEYS)
-    name = schema.capital(given.get("class", ""))
+    body = call.json(schema.CLASS_KEYS)
+    name = schema.capital(body.get("class", ""))
     call.principal.require("create_collections", name, resource=f"schema/collections/{name}/shards/#")
-    return Reply(schema.create(call.database, given).definition)
+    return Reply(schema.create(call.database, body).definition)
 
 
 def delete_class(call: Call) -> Reply:
@@ -99,7 +101,7 @@ def add_property(call: Call) -> Reply:
     if not collection:
         raise schema.refuse_schema(f'class "{call.path["class"]}": not found')
     call.principal.require("update_collections", collection.name, resource=_schema_of(call))
-    given = call.json(
+    body = call.json(
         {
             "name",
             "description",
@@ -112,7 +114,7 @@ def add_property(call: Call) -> Reply:
         }
     )
     try:
-        (added,) = schema.add_properties(call.database, collection, [given])
+        (added,) = schema.add_properties(call.database, collection, [body])
     except InvalidError as reason:
         raise schema.refuse_schema(str(reason)) from None
     return Reply(added)
@@ -135,21 +137,21 @@ def show_tenant(call: Call) -> Reply:
 def add_tenants(call: Call) -> Reply:
     """Make tenants."""
     collection, answered = _with_tenants(call), []
-    for each in call.list():
-        status = _STATES.get(each.get("activityStatus", ""), each.get("activityStatus", ""))
-        collection.tenants.setdefault(each["name"], status or "HOT")
-        collection.of_tenant.setdefault(each["name"], Shard())
-        answered.append({"activityStatus": status, "name": each["name"]} if status else {"name": each["name"]})
+    for tenant in call.list():
+        status = _STATES.get(tenant.get("activityStatus", ""), tenant.get("activityStatus", ""))
+        collection.tenants.setdefault(tenant["name"], status or "HOT")
+        collection.of_tenant.setdefault(tenant["name"], Shard())
+        answered.append({"activityStatus": status, "name": tenant["name"]} if status else {"name": tenant["name"]})
     return Reply(answered)
 
 
 def change_tenants(call: Call) -> Reply:
     """Wake tenants, or put them to sleep."""
     collection, answered = _with_tenants(call), []
-    for each in call.list():
-        status = _STATES.get(each["activityStatus"], each["activityStatus"])
-        collection.tenants[each["name"]] = status
-        answered.append({"activityStatus": status, "name": each["name"]})
+    for tenant in call.list():
+        status = _STATES.get(tenant["activityStatus"], tenant["activityStatus"])
+        collection.tenants[tenant["name"]] = status
+        answered.append({"activityStatus": status, "name": tenant["name"]})
     return Reply(answered)
 
 
@@ -169,10 +171,10 @@ def show_aliases(call: Call) -> Reply:
 
 def add_alias(call: Call) -> Reply:
     """Rename a class."""
-    given = call.json({"alias", "class"})
-    call.database.aliases[given["alias"]] = given["class"]
+    body = call.json({"alias", "class"})
+    call.database.aliases[body["alias"]] = body["class"]
     call.database.schema_version += 1
-    return Reply(given)
+    return Reply(body)
 
 
 def delete_alias(call: Call) -> Reply:

@@ -38,7 +38,7 @@ class Asked:
     top: int = _TOP
 
 
-def rows(call: Call, collection: Collection, arguments: dict[str, Any], asked: list[Asked]) -> list[Answer]:
+def rows(call: Call, collection: Collection, arguments: dict[str, Any], properties: list[Asked]) -> list[Answer]:
     """Return the rows of an `Aggregate`.
 
     Raises:
@@ -49,33 +49,33 @@ def rows(call: Call, collection: Collection, arguments: dict[str, Any], asked: l
         path = arguments["groupBy"] if isinstance(arguments["groupBy"], list) else [arguments["groupBy"]]
         if not path:
             raise InvalidError(f"could not extract groupBy path: missing an argument after '{collection.name}'")
-        if asked or len(path) > 1:
+        if properties or len(path) > 1:
             raise not_reproduced("figures of groups")
         limit = _GROUPS if arguments.get("limit") is None else arguments["limit"]
-        groups = _merged(_most(_rows_by_value(collection, path[0], found), limit) for _, found in parts)
+        groups = _merged(_most(_rows_by_value(collection, path[0], answer), limit) for _, answer in parts)
         return [
             {"meta": {"count": count}, "groupedBy": {"path": path, "value": _text(value)}} for value, count in groups
         ]
-    found: Answer = {"meta": {"count": sum(len(each) for _, each in parts)}}
-    for each in asked:
-        if each.kind == "blob":
-            raise InvalidError(f"shard shard: aggregate properties: property {each.name}: unrecoginzed dataType blob")
-        if each.kind[0].isupper() or not each.figures <= _READ:
-            raise not_reproduced(f"{sorted(each.figures)} of a property of type {each.kind}")
-        shards = [_of_shard(collection, shard, part, each, filtered="where" in arguments) for shard, part in parts]
-        found[each.name] = _combined(shards, each)
-    return [found]
+    answer: Answer = {"meta": {"count": sum(len(item) for _, item in parts)}}
+    for item in properties:
+        if item.kind == "blob":
+            raise InvalidError(f"shard shard: aggregate properties: property {item.name}: unrecoginzed dataType blob")
+        if item.kind[0].isupper() or not item.figures <= _READ:
+            raise not_reproduced(f"{sorted(item.figures)} of a property of type {item.kind}")
+        shards = [_of_shard(collection, shard, part, item, filtered="where" in arguments) for shard, part in parts]
+        answer[item.name] = _combined(shards, item)
+    return [answer]
 
 
-def _rows_by_value(collection: Collection, name: str, found: Iterable[Stored]) -> Counter[Any]:
+def _rows_by_value(collection: Collection, name: str, items: Iterable[Stored]) -> Counter[Any]:
     counts: Counter[Any] = Counter()
     kind = collection.properties.get(name, {}).get("dataType", [""])[0].removesuffix("[]")
-    for item in found:
+    for item in items:
         value = item.properties.get(name)
         if value is not None and kind not in ("text", "int", "number", "boolean", "date", "uuid"):
             raise not_reproduced(f"groups by type {kind}")
-        held = value if isinstance(value, list) else [] if value is None else [value]
-        counts.update({float(each) if kind in ("int", "number") else each for each in held})
+        members = value if isinstance(value, list) else [] if value is None else [value]
+        counts.update({float(member) if kind in ("int", "number") else member for member in members})
     return counts
 
 
@@ -86,11 +86,11 @@ def _most(counts: Counter[Any], limit: int) -> list[tuple[Any, int]]:
 
 def _merged(shards: Iterable[list[tuple[Any, int]]]) -> list[tuple[Any, int]]:
     """Add up what shards reported. What one of them left out stays out."""
-    found: Counter[Any] = Counter()
-    for each in shards:
-        for value, count in each:
-            found[value] += count
-    return found.most_common()
+    totals: Counter[Any] = Counter()
+    for counts in shards:
+        for value, count in counts:
+            totals[value] += count
+    return totals.most_common()
 
 
 def _text(value: Any) -> str:
@@ -105,52 +105,52 @@ class _Values:
     places: dict[Any, Any]
 
 
-def _of_shard(collection: Collection, shard: Shard, found: list[Stored], asked: Asked, *, filtered: bool) -> _Values:
-    if filtered or asked.kind.endswith("[]") or asked.kind == "text":
-        counts = Counter(_stored(found, asked.name))
-        if asked.kind == "text" and not filtered:
+def _of_shard(collection: Collection, shard: Shard, items: list[Stored], query: Asked, *, filtered: bool) -> _Values:
+    if filtered or query.kind.endswith("[]") or query.kind == "text":
+        counts = Counter(_stored(items, query.name))
+        if query.kind == "text" and not filtered:
             counts = Counter({_escaped(value): number for value, number in counts.items()})
-        return _Values(counts, {value: date_key(value) if "date" in asked.kind else value for value in counts})
-    if not collection.properties[asked.name].get("indexFilterable"):
-        reason = f"could not find bucket for prop {asked.name}"
-        raise InvalidError(f"shard shard: aggregate properties: property {asked.name}: {reason}")
-    keys = bucket(collection, shard, "value", asked.name).documents
-    of_index = {_of_nanoseconds(key) if asked.kind == "date" else key: key for key in keys}
+        return _Values(counts, {value: date_key(value) if "date" in query.kind else value for value in counts})
+    if not collection.properties[query.name].get("indexFilterable"):
+        reason = f"could not find bucket for prop {query.name}"
+        raise InvalidError(f"shard shard: aggregate properties: property {query.name}: {reason}")
+    keys = bucket(collection, shard, "value", query.name).documents
+    of_index = {_of_nanoseconds(key) if query.kind == "date" else key: key for key in keys}
     return _Values(Counter({value: len(keys[key]) for value, key in of_index.items()}), of_index)
 
 
 def _escaped(text: str) -> str:
     """Write a text as the server keeps it in JSON, from which these figures are cut."""
     inner = json.dumps(text, ensure_ascii=False)[1:-1]
-    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", inner)
+    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", inner)
 
 
-def _stored(found: Iterable[Stored], name: str) -> Iterator[Any]:
-    for item in found:
+def _stored(items: Iterable[Stored], name: str) -> Iterator[Any]:
+    for item in items:
         value = item.properties.get(name)
         yield from value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _combined(shards: list[_Values], asked: Asked) -> Answer:
-    found: Answer = {"type": asked.kind, "count": sum(each.counts.total() for each in shards)}
-    kind = asked.kind.removesuffix("[]")
+def _combined(shards: list[_Values], query: Asked) -> Answer:
+    answer: Answer = {"type": query.kind, "count": sum(shard.counts.total() for shard in shards)}
+    kind = query.kind.removesuffix("[]")
     if kind == "text":
-        top = _merged(_most(each.counts, asked.top) for each in shards)
-        found["topOccurrences"] = [{"value": value, "occurs": count} for value, count in top]
+        top = _merged(_most(shard.counts, query.top) for shard in shards)
+        answer["topOccurrences"] = [{"value": value, "occurs": count} for value, count in top]
     elif kind == "boolean":
-        found |= {"totalTrue": sum(each.counts[True] for each in shards)}
-        found |= {"totalFalse": sum(each.counts[False] for each in shards)}
+        answer |= {"totalTrue": sum(shard.counts[True] for shard in shards)}
+        answer |= {"totalFalse": sum(shard.counts[False] for shard in shards)}
     else:
-        ends = [sorted(each.counts, key=each.places.__getitem__) for each in shards if each.counts]
+        ends = [sorted(shard.counts, key=shard.places.__getitem__) for shard in shards if shard.counts]
         real = (lambda text: parse_date(text)[0]) if kind == "date" else lambda value: value  # type: ignore[index]
         low, high = (
-            min((each[0] for each in ends), key=real, default=None),
-            max((each[-1] for each in ends), key=real, default=None),
+            min((shard[0] for shard in ends), key=real, default=None),
+            max((shard[-1] for shard in ends), key=real, default=None),
         )
-        found |= {"minimum": low, "maximum": high}
+        answer |= {"minimum": low, "maximum": high}
         if kind != "date":
-            found |= {name: number(found[name]) for name in ("minimum", "maximum") if found[name] is not None}
-    return found
+            answer |= {name: number(answer[name]) for name in ("minimum", "maximum") if answer[name] is not None}
+    return answer
 
 
 def _of_nanoseconds(key: int) -> str:

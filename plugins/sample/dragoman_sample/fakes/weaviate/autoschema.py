@@ -25,38 +25,40 @@ def extend(database: Database, name: str, properties: dict[str, Any]) -> Collect
     """
     # The real server walks a Go map: the order of what it adds is not that of the request.
     try:
-        given = [_describe(key, value, f"property '{key}' on class '{name}'") for key, value in properties.items()]
+        definitions = [
+            _describe(key, value, f"property '{key}' on class '{name}'") for key, value in properties.items()
+        ]
     except InvalidError as reason:
         raise refused(500, f"invalid object: {reason}") from None
     collection = database.resolve(name)
     if not collection:
-        made = {"class": name, "description": _generated(nested=False), "properties": given}
+        new_class = {"class": name, "description": _generated(nested=False), "properties": definitions}
         try:
-            return schema.create(database, made)
+            return schema.create(database, new_class)
         except ServerError as error:
-            told = error.body["error"][0]["message"]
-            raise refused(500, f"invalid object: auto-schema: create collection: {told}") from None
-    known = collection.properties
-    new = [each for each in given if schema.small(each["name"]) not in known]
+            message = error.body["error"][0]["message"]
+            raise refused(500, f"invalid object: auto-schema: create collection: {message}") from None
+    existing = collection.properties
+    new = [definition for definition in definitions if schema.small(definition["name"]) not in existing]
     try:
         schema.add_properties(database, collection, new)
     except InvalidError as reason:
         raise refused(500, f"invalid object: auto-schema: update collection: {reason}") from None
-    for each in given:
-        _merge_nested(database, known.get(schema.small(each["name"]), {}), each, collection.name)
+    for definition in definitions:
+        _merge_nested(database, existing.get(schema.small(definition["name"]), {}), definition, collection.name)
     return collection
 
 
-def _merge_nested(database: Database, known: dict[str, Any], given: dict[str, Any], owner: str) -> None:
+def _merge_nested(database: Database, existing: dict[str, Any], definition: dict[str, Any], owner: str) -> None:
     """Add what an object has and its definition has not."""
-    if "nestedProperties" not in given or "nestedProperties" not in known:
+    if "nestedProperties" not in definition or "nestedProperties" not in existing:
         return
-    by_name = {each["name"]: each for each in known["nestedProperties"]}
-    for each in given["nestedProperties"]:
-        if each["name"] in by_name:
-            _merge_nested(database, by_name[each["name"]], each, owner)
+    by_name = {member["name"]: member for member in existing["nestedProperties"]}
+    for member in definition["nestedProperties"]:
+        if member["name"] in by_name:
+            _merge_nested(database, by_name[member["name"]], member, owner)
         else:
-            known["nestedProperties"].append(schema.define_property(database, each, owner=owner, nested=True))
+            existing["nestedProperties"].append(schema.define_property(database, member, owner=owner, nested=True))
             database.schema_version += 1
 
 
@@ -65,15 +67,15 @@ def _describe(name: str, value: Any, where: str, *, nested: bool = False) -> dic
         kinds = _determine(value, nested=nested)
     except InvalidError as reason:
         raise InvalidError(f"{where}: {reason}") from None
-    found: dict[str, Any] = {"name": name, "dataType": kinds, "description": _generated(nested=nested)}
+    definition: dict[str, Any] = {"name": name, "dataType": kinds, "description": _generated(nested=nested)}
     if kinds[0] in ("object", "object[]"):
         members: dict[str, Any] = {}
-        for each in [value] if isinstance(value, dict) else value:
-            members = {**each, **members}
-        found["nestedProperties"] = [
-            _describe(key, each, f"nested property '{key}'", nested=True) for key, each in members.items()
+        for member in [value] if isinstance(value, dict) else value:
+            members = {**member, **members}
+        definition["nestedProperties"] = [
+            _describe(key, member, f"nested property '{key}'", nested=True) for key, member in members.items()
         ]
-    return found
+    return definition
 
 
 def _determine(value: Any, *, nested: bool) -> list[str]:
@@ -111,9 +113,9 @@ def _of_array(values: list[Any], *, nested: bool) -> list[str]:
                 kinds = ["text[]"]
                 continue
             if not (kind[0].isupper() and kinds[0][0].isupper()):
-                shown = [each.removesuffix("[]") if each[0].islower() else "reference" for each in (kinds[0], kind)]
+                names = [name.removesuffix("[]") if name[0].islower() else "reference" for name in (kinds[0], kind)]
                 # A reference stands without quotes.
-                first, second = (each if each == "reference" else f"'{each}'" for each in shown)
+                first, second = (name if name == "reference" else f"'{name}'" for name in names)
                 raise InvalidError(f"element [{position}]: mismatched data type - {first} expected, got {second}")
         if kind not in kinds:
             kinds.append(kind)
@@ -122,13 +124,13 @@ def _of_array(values: list[Any], *, nested: bool) -> list[str]:
 
 def _of_element(value: Any, position: int, *, nested: bool) -> str:
     if value is None or isinstance(value, list):
-        known = _KNOWN if nested else f"{_KNOWN}, 'cref'"
+        types = _KNOWN if nested else f"{_KNOWN}, 'cref'"
         raise InvalidError(
-            f"element [{position}]: unrecognized data type of value '{go(value)}' - one of {known} expected"
+            f"element [{position}]: unrecognized data type of value '{go(value)}' - one of {types} expected"
         )
     if isinstance(value, dict):
-        found = None if nested else parse_beacon(str(value.get("beacon", "")))
-        return found[0] if found and found[0] else "object[]"
+        beacon = None if nested else parse_beacon(str(value.get("beacon", "")))
+        return beacon[0] if beacon and beacon[0] else "object[]"
     return f"{_of_scalar(value)}[]"
 
 

@@ -26,50 +26,50 @@ def create(call: Call) -> Reply:
     objects = body.get("objects") or []
     if not objects:
         raise refused(422, "invalid param 'objects': cannot be empty, need at least one object for batching")
-    for position, each in enumerate(objects):
-        for key in each:
+    for position, item in enumerate(objects):
+        for key in item:
             if key not in writing.OBJECT_KEYS:
                 raise not_reproduced(f"the member {key!r} of an object")
-        if each.get("id"):
+        if item.get("id"):
             try:
-                parse_uuid(each["id"])
+                parse_uuid(item["id"])
             except InvalidError:
-                text = f'body.objects.{position}.id in body must be of type uuid: "{each["id"]}"'
+                text = f'body.objects.{position}.id in body must be of type uuid: "{item["id"]}"'
                 raise coded(422, text, 601) from None
         # An administrators' list asks whether objects may be changed first, as some may be there already.
-        call.principal.require("update_data", schema.capital(each.get("class") or ""))
-    return Reply([_create(call, each) for each in objects])
+        call.principal.require("update_data", schema.capital(item.get("class") or ""))
+    return Reply([_create(call, item) for item in objects])
 
 
-def _create(call: Call, given: dict[str, Any]) -> dict[str, Any]:
-    identifier = parse_uuid(given.get("id") or str(uuid.uuid4()))
-    given = {"properties": {}, **given}
-    name = schema.capital(given.get("class") or "")
+def _create(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+    identifier = parse_uuid(body.get("id") or str(uuid.uuid4()))
+    body = {"properties": {}, **body}
+    name = schema.capital(body.get("class") or "")
     if not call.settings.auto_schema and not call.database.resolve(name):
-        return _failed(call, given, identifier, f"class '{name}' not present in schema")
+        return _failed(call, body, identifier, f"class '{name}' not present in schema")
     try:
-        collection = writing.target(call, name, given["properties"])
-        tenant = given.get("tenant") or ""
+        collection = writing.target(call, name, body["properties"])
+        tenant = body.get("tenant") or ""
         shard = reach(collection, tenant, identifier, wrap=lambda reason: reason)
-        values = writing.stored(call.database, collection, given["properties"])
-        vector = writing.vector(given, shard)
+        values = writing.stored(call.database, collection, body["properties"])
+        vector = writing.vector(body, shard)
     except InvalidError as error:
-        return _failed(call, given, identifier, str(error))
+        return _failed(call, body, identifier, str(error))
     except ServerError as error:
-        return _failed(call, given, identifier, error.body["error"][0]["message"].removeprefix("invalid object: "))
+        return _failed(call, body, identifier, error.body["error"][0]["message"].removeprefix("invalid object: "))
     now = call.database.now()
     old = shard.objects.get(identifier)
-    item = Stored(identifier, 0, values, vector, writing.vectors(given), old.created if old else now, now, tenant)
+    item = Stored(identifier, 0, values, vector, writing.vectors(body), old.created if old else now, now, tenant)
     item.created = now
     shard.put(item, collection.properties)
     answered = rendered(item, collection, with_vector=True, answer=True)
     return answered | {"deprecations": None, "result": {"status": "SUCCESS"}}
 
 
-def _failed(call: Call, given: dict[str, Any], identifier: str, reason: str) -> dict[str, Any]:
+def _failed(call: Call, body: dict[str, Any], identifier: str, reason: str) -> dict[str, Any]:
     times = dict.fromkeys(("creationTimeUnix", "lastUpdateTimeUnix"), call.database.now())
     result = {"status": "FAILED", "errors": {"error": [{"message": reason}]}}
-    return {**given, **times, "id": identifier, "deprecations": None, "result": result}
+    return {**body, **times, "id": identifier, "deprecations": None, "result": result}
 
 
 def delete(call: Call) -> Reply:
@@ -89,10 +89,10 @@ def delete(call: Call) -> Reply:
         raise refused(422, f"batch delete objects: cannot find objects: {reason}") from None
     try:
         clause = _clause(call, filters.of_rest(match["where"]), collection)
-        found = [_matches(collection, shard, clause) for shard in collection.parts(tenant)]
+        matches = [_matches(collection, shard, clause) for shard in collection.parts(tenant)]
     except InvalidError as reason:
         raise refused(422, str(reason)) from None
-    matched = [(shard, item) for items in found for shard, item in items]
+    matched = [(shard, item) for items in matches for shard, item in items]
     handled = matched[: call.settings.window]
     if not dry:
         for shard, item in handled:
@@ -113,7 +113,7 @@ def delete(call: Call) -> Reply:
 
 def _echoed(where: Where) -> Where:
     operands = where.get("operands")
-    return {"path": None, **where, "operands": [_echoed(each) for each in operands] if operands else None}
+    return {"path": None, **where, "operands": [_echoed(operand) for operand in operands] if operands else None}
 
 
 def _clause(call: Call, where: Where, collection: Collection) -> Clause:
@@ -126,4 +126,6 @@ def _clause(call: Call, where: Where, collection: Collection) -> Clause:
 
 def _matches(collection: Collection, shard: Shard, clause: Clause) -> list[tuple[Shard, Stored]]:
     documents = clause.documents(collection, shard, limit=0)
-    return [(shard, shard.objects[each]) for each in shard.ids() if shard.objects[each].doc in documents]
+    return [
+        (shard, shard.objects[identifier]) for identifier in shard.ids() if shard.objects[identifier].doc in documents
+    ]

@@ -37,7 +37,7 @@ class Call:
     params: dict[str, str]
     raw: bytes
 
-    def json(self, known: set[str]) -> dict[str, Any]:
+    def json(self, allowed: set[str]) -> dict[str, Any]:
         """Return the body, an object with these keys.
 
         Raises:
@@ -47,7 +47,7 @@ class Call:
         if not isinstance(body, dict):
             raise not_reproduced("a body that is no object")
         for key in body:
-            if key not in known:
+            if key not in allowed:
                 raise not_reproduced(f"the member {key!r} of this body")
         return body
 

@@ -38,12 +38,12 @@ class Clause:
             InvalidError: an index is missing.
         """
         try:
-            found = self.resolve(collection, shard, limit)
+            result = self.resolve(collection, shard, limit)
         except InvalidError as reason:
             raise InvalidError(f"resolve doc ids for prop/value pair: {reason}") from None
-        if found.deny:
-            return {item.doc for item in shard.objects.values()} - found.documents
-        return found.documents
+        if result.deny:
+            return {item.doc for item in shard.objects.values()} - result.documents
+        return result.documents
 
     def resolve(self, collection: Collection, shard: Shard, limit: int) -> Found:
         """Return the documents of this node; only a node without siblings may stop at the limit."""
@@ -136,10 +136,10 @@ class Compound(Clause):
         if wrong:
             raise InvalidError("nested AND/OR query: " + ", ".join(wrong))
         merge = _both if self.operator == "And" else _either
-        found = parts[0]
+        result = parts[0]
         for part in parts[1:]:
-            found = merge(found, part)
-        return found
+            result = merge(result, part)
+        return result
 
 
 def _both(left: Found, right: Found) -> Found:
@@ -176,9 +176,12 @@ class Within(Clause):
 
     def _distance(self, place: dict[str, float]) -> float:
         latitude, longitude = struct.unpack("ff", struct.pack("ff", self.latitude, self.longitude))
-        here, there = math.radians(latitude), math.radians(place["latitude"])
+        own_latitude, other_latitude = math.radians(latitude), math.radians(place["latitude"])
         across = math.radians(place["longitude"] - longitude)
-        half = math.sin((there - here) / 2) ** 2 + math.cos(here) * math.cos(there) * math.sin(across / 2) ** 2
+        half = (
+            math.sin((other_latitude - own_latitude) / 2) ** 2
+            + math.cos(own_latitude) * math.cos(other_latitude) * math.sin(across / 2) ** 2
+        )
         return 2 * 6_371_000 * math.asin(math.sqrt(half))
 
 
@@ -192,15 +195,15 @@ class Referring(Clause):
 
     def resolve(self, collection: Collection, shard: Shard, limit: int) -> Found:
         """Find the targets, then those that refer to one of them."""
-        target, wanted = self.target(), set()
-        for each in target.shards:
-            documents = self.inner.documents(target, each, limit=0)
-            wanted |= {f"/{item.id}" for item in each.objects.values() if item.doc in documents}
-        found = set()
+        target, suffixes = self.target(), set()
+        for part in target.shards:
+            documents = self.inner.documents(target, part, limit=0)
+            suffixes |= {f"/{item.id}" for item in part.objects.values() if item.doc in documents}
+        numbers = set()
         for item in shard.objects.values():
-            if any(each["beacon"][-37:] in wanted for each in item.properties.get(self.name) or ()):
-                found.add(item.doc)
-        return Found(found)
+            if any(part["beacon"][-37:] in suffixes for part in item.properties.get(self.name) or ()):
+                numbers.add(item.doc)
+        return Found(numbers)
 
 
 def is_indexed(definition: dict[str, Any]) -> bool:

@@ -34,7 +34,7 @@ def answer_many(call: Call) -> Reply:
     if call.principal.access == "open":
         raise not_reproduced("several documents on a server without authentication")
     items: list[Any] = call.list()
-    return Reply([_forgotten(call, each["query"]) for each in items])
+    return Reply([_forgotten(call, item["query"]) for item in items])
 
 
 def _forgotten(call: Call, query: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class MissingIndexError(InvalidError):
 
 def refused(status: int, *messages: str) -> ServerError:
     """Return an error response: a list of messages."""
-    return ServerError(status, {"error": [{"message": each} for each in messages]})
+    return ServerError(status, {"error": [{"message": message} for message in messages]})
 
 
 def coded(status: int, message: str, code: int | None = None) -> ServerError:
@@ -37,7 +37,7 @@ def coded(status: int, message: str, code: int | None = None) -> ServerError:
     return ServerError(status, {"code": code or status, "message": message})
 
 
-def not_reproduced(what: str) -> ServerError:
+def not_reproduced(feature: str) -> ServerError:
     """Return the refusal of something that the real server can do, or ignores, and the fake cannot."""
-    reason = f"the fake does not reproduce {what}"
+    reason = f"the fake does not reproduce {feature}"
     return ServerError(501, {"error": [{"message": reason}]}, fault=reason)

@@ -29,17 +29,17 @@ class _StopwordsError(InvalidError):
 
 def of_rest(where: Where) -> Where:
     """Return the filter of a batch delete in the form of GraphQL, where one member takes value and list."""
-    found: Where = {}
+    converted: Where = {}
     for key, value in where.items():
         if key == "operands":
-            found[key] = [of_rest(each) for each in value]
+            converted[key] = [of_rest(operand) for operand in value]
         elif key.endswith("Array"):
-            found[key.removesuffix("Array")] = value
+            converted[key.removesuffix("Array")] = value
         elif isinstance(value, list) and key != "path":
             raise not_reproduced(f"a list in {key} of a batch delete")
         else:
-            found[key] = value
-    return found
+            converted[key] = value
+    return converted
 
 
 def build(where: Where, collection: Collection, database: Database) -> Clause:
@@ -76,10 +76,10 @@ class _Builder:
         return self._property(operator, known_property(collection, name), kind, value, collection)
 
     def _children(self, operands: list[Where], collection: Collection, *, lenient: bool = False) -> list[Clause]:
-        found: list[Clause] = []
-        for position, each in enumerate(operands):
+        clauses: list[Clause] = []
+        for position, operand in enumerate(operands):
             try:
-                found.append(self.clause(each, collection))
+                clauses.append(self.clause(operand, collection))
             except _StopwordsError as reason:
                 if not lenient:
                     raise _StopwordsError(f"nested query: nested clause at pos {position}: {reason}") from None
@@ -87,15 +87,15 @@ class _Builder:
                 raise
             except InvalidError as reason:
                 raise InvalidError(f"nested query: nested clause at pos {position}: {reason}") from None
-        if not found:
+        if not clauses:
             raise _StopwordsError(_ONLY_STOPWORDS)
-        return found
+        return clauses
 
     def _contains(self, where: Where, kind: str, value: Any, collection: Collection) -> Clause:
         if not isinstance(value, list):
             raise InvalidError(f"value type should be []{_GO[kind]} but is {_GO[kind]}")
         key = next(key for key in VALUES if key in where)
-        operands = [{"operator": "Equal", "path": where["path"], key: each} for each in value]
+        operands = [{"operator": "Equal", "path": where["path"], key: member} for member in value]
         children = self._children(operands, collection, lenient=where["operator"] == "ContainsAny")
         if where["operator"] == "ContainsNone":
             return Compound("Not", [Compound("Or", children)])
@@ -104,10 +104,10 @@ class _Builder:
     def _referring(self, where: Where, collection: Collection) -> Clause:
         name, target, *rest = listed(where["path"])
         known_property(collection, name)
-        found = self._database.resolve(target)
-        assert found is not None
-        inner = self.clause({**where, "path": rest}, found)
-        return Referring(name, inner, lambda: found)
+        target_collection = self._database.resolve(target)
+        assert target_collection is not None
+        inner = self.clause({**where, "path": rest}, target_collection)
+        return Referring(name, inner, lambda: target_collection)
 
     def _internal(self, operator: str, name: str, kind: str, value: Any) -> Clause:
         if not isinstance(value, str):
@@ -117,10 +117,10 @@ class _Builder:
                 raise not_reproduced("IsNull of an id")
             return Leaf(operator, "id", "id", value)
         if kind == "date":
-            found = parse_date(value)
-            if not found:
+            date = parse_date(value)
+            if not date:
                 raise InvalidError(f"trying parse time as RFC3339 string: {_not_a_date(value)}")
-            value = str(found[0] // 1_000_000)
+            value = str(date[0] // 1_000_000)
         elif not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
             raise InvalidError(f"expected value to be timestamp, got '{value}'")
         return Leaf(operator, "time", name, value)
@@ -171,10 +171,10 @@ class _Builder:
     @staticmethod
     def _scalar(kind: str, value: Any) -> Any:
         if isinstance(value, list):
-            known = f"[]{_GO[kind]}"
+            type_name = f"[]{_GO[kind]}"
             if kind == "text":
-                raise InvalidError(f"expected value to be string, got '{known}'")
-            raise InvalidError(f"expected value to be {_GO[kind]}, got {known}")
+                raise InvalidError(f"expected value to be string, got '{type_name}'")
+            raise InvalidError(f"expected value to be {_GO[kind]}, got {type_name}")
         return value
 
     @staticmethod
@@ -192,5 +192,5 @@ class _Builder:
 
 
 def _not_a_date(text: str) -> str:
-    shown, wanted = (text[10:], "T") if re.match(r"\d{4}-\d\d-\d\d", text) else (text, "2006")
-    return f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{shown}" as "{wanted}"'
+    rest, layout = (text[10:], "T") if re.match(r"\d{4}-\d\d-\d\d", text) else (text, "2006")
+    return f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{rest}" as "{layout}"'

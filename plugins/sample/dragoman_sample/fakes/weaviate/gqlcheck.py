@@ -39,9 +39,9 @@ _LITERALS: dict[str, type | tuple[type, ...]] = {
 class Checker:
     """Walks the selections of one operation."""
 
-    def __init__(self, fragments: Mapping[str, FragmentDefinitionNode], known: Container[str]) -> None:
+    def __init__(self, fragments: Mapping[str, FragmentDefinitionNode], types: Container[str]) -> None:
         self._fragments = fragments
-        self._known = known
+        self._known = types
 
     def selections(self, chosen: SelectionSetNode, shape: Out) -> Iterator[Complaint]:
         """Return what is wrong with the fields that are asked of a type."""
@@ -95,70 +95,70 @@ class Checker:
     @staticmethod
     def _arguments(node: FieldNode, field: Field, shape: Out) -> Iterator[Complaint]:
         seen: dict[str, Node] = {}
-        for each in node.arguments or ():
-            name = each.name.value
+        for argument in node.arguments or ():
+            name = argument.name.value
             if name in seen:
-                yield f'There can be only one argument named "{name}".', seen[name], each.name
-            seen[name] = each.name
+                yield f'There can be only one argument named "{name}".', seen[name], argument.name
+            seen[name] = argument.name
             if name in UNKNOWN and field.args and name not in field.args:
                 raise not_reproduced(f"the argument {name!r}")
             if name not in field.args:
                 text = f'Unknown argument "{name}" on field "{node.name.value}" of type "{shape.name}".'
-                yield text + _suggestion(name, field.args), each
+                yield text + _suggestion(name, field.args), argument
                 continue
-            wrong = "".join(f"\n{text}" for text in literal(each.value, field.args[name]))
+            wrong = "".join(f"\n{text}" for text in literal(argument.value, field.args[name]))
             if wrong:
-                yield f'Argument "{name}" has invalid value {printed(each.value)}.{wrong}', each.value
+                yield f'Argument "{name}" has invalid value {printed(argument.value)}.{wrong}', argument.value
 
 
-def literal(node: ValueNode | None, wanted: In) -> Iterator[str]:
+def literal(node: ValueNode | None, expected: In) -> Iterator[str]:
     """Return what is wrong with a literal; a variable is looked at when it has a value."""
     if node is None:
-        if wanted.required:
-            yield f'Expected "{wanted.name}!", found null.'
+        if expected.required:
+            yield f'Expected "{expected.name}!", found null.'
         return
     if isinstance(node, VariableNode):
         return
-    if wanted.kind == "list":
-        assert wanted.item is not None
-        for each in node.values if isinstance(node, ListValueNode) else (node,):
+    if expected.kind == "list":
+        assert expected.item is not None
+        for member in node.values if isinstance(node, ListValueNode) else (node,):
             prefix = "In element #1: " if isinstance(node, ListValueNode) else ""
-            yield from (prefix + text for text in literal(each, wanted.item))
-    elif wanted.kind == "object":
-        yield from _object(node, wanted)
-    elif wanted.kind == "enum":
-        if not isinstance(node, EnumValueNode) or node.value not in wanted.choices:
-            yield f'Expected type "{wanted.name}", found {printed(node)}.'
-    elif not _fits(node, wanted):
-        yield f'Expected type "{wanted.name}", found {printed(node)}.'
+            yield from (prefix + text for text in literal(member, expected.item))
+    elif expected.kind == "object":
+        yield from _object(node, expected)
+    elif expected.kind == "enum":
+        if not isinstance(node, EnumValueNode) or node.value not in expected.choices:
+            yield f'Expected type "{expected.name}", found {printed(node)}.'
+    elif not _fits(node, expected):
+        yield f'Expected type "{expected.name}", found {printed(node)}.'
 
 
-def _fits(node: ValueNode, wanted: In) -> bool:
-    if wanted.kind != "scalar" and isinstance(node, ListValueNode):
+def _fits(node: ValueNode, expected: In) -> bool:
+    if expected.kind != "scalar" and isinstance(node, ListValueNode):
         return True
-    if not isinstance(node, _LITERALS[wanted.name if wanted.kind == "scalar" else wanted.kind]):
+    if not isinstance(node, _LITERALS[expected.name if expected.kind == "scalar" else expected.kind]):
         return False
-    return wanted.name == "Float" or not isinstance(node, IntValueNode) or -(2**63) <= int(node.value) < 2**63
+    return expected.name == "Float" or not isinstance(node, IntValueNode) or -(2**63) <= int(node.value) < 2**63
 
 
-def _object(node: ValueNode, wanted: In) -> Iterator[str]:
+def _object(node: ValueNode, expected: In) -> Iterator[str]:
     if not isinstance(node, ObjectValueNode):
-        yield f'Expected "{wanted.name}", found not an object.'
+        yield f'Expected "{expected.name}", found not an object.'
         return
-    assert wanted.members is not None
-    members = wanted.members()
-    given = {each.name.value: each.value for each in node.fields}
-    for name in given:
+    assert expected.members is not None
+    members = expected.members()
+    values = {field.name.value: field.value for field in node.fields}
+    for name in values:
         if name not in members:
             yield f'In field "{name}": Unknown field.'
     for name, member in members.items():
-        yield from (f'In field "{name}": {text}' for text in literal(given.get(name), member))
+        yield from (f'In field "{name}": {text}' for text in literal(values.get(name), member))
 
 
 def printed(node: Any) -> str:
     """Print a value as the server's messages do."""
     if isinstance(node, ObjectValueNode):
-        return "{" + ", ".join(f"{each.name.value}: {printed(each.value)}" for each in node.fields) + "}"
+        return "{" + ", ".join(f"{field.name.value}: {printed(field.value)}" for field in node.fields) + "}"
     if isinstance(node, ListValueNode):
         return "[" + ", ".join(map(printed, node.values)) + "]"
     return print_ast(node)
@@ -166,7 +166,7 @@ def printed(node: Any) -> str:
 
 def _suggestion(name: str, options: Mapping[str, object]) -> str:
     # How the real server ranks several is its own affair; one clear likeness is what people see.
-    near = [each for each in options if each.lower() == name.lower()] or difflib.get_close_matches(
+    near = [option for option in options if option.lower() == name.lower()] or difflib.get_close_matches(
         name, options, 1, 0.8
     )
     return f' Did you mean "{near[0]}"?' if near else ""

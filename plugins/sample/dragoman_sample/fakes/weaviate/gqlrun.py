@@ -50,7 +50,11 @@ def run(call: Call, text: str, variables: Mapping[str, Any], operation: str | No
     if chosen.operation.value != "query":
         text = f"Schema is not configured for {chosen.operation.value}s"
         return {"errors": [{**_placed([chosen]), "message": text, "path": None}]}
-    fragments = {each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)}
+    fragments = {
+        definition.name.value: definition
+        for definition in document.definitions
+        if isinstance(definition, FragmentDefinitionNode)
+    }
     root = gqltypes.query(call.database)
     wrong = list(Checker(fragments, call.database.collections).selections(chosen.selection_set, root))
     if wrong:
@@ -59,10 +63,10 @@ def run(call: Call, text: str, variables: Mapping[str, Any], operation: str | No
 
 
 def _choose(document: DocumentNode, name: str | None) -> OperationDefinitionNode | str:
-    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
+    operations = [definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)]
     if name:
-        found = [each for each in operations if each.name and each.name.value == name]
-        return found[0] if found else f'Unknown operation named "{name}".'
+        matching = [definition for definition in operations if definition.name and definition.name.value == name]
+        return matching[0] if matching else f'Unknown operation named "{name}".'
     if len(operations) > 1:
         return "Must provide operation name if query contains multiple operations."
     return operations[0] if operations else "Must provide an operation."
@@ -101,72 +105,72 @@ class _Run:
             fields = root.fields()[name].type.fields
             assert fields is not None
             part = data.setdefault(key, {})
-            for each in self._fields(node.selection_set, root.fields()[name].type.name):
-                if each.name.value == "__typename":
-                    part[_key(each)] = root.fields()[name].type.name
+            for inner in self._fields(node.selection_set, root.fields()[name].type.name):
+                if inner.name.value == "__typename":
+                    part[_key(inner)] = root.fields()[name].type.name
                     continue
                 try:
-                    part[_key(each)] = self._class(name, each, fields()[each.name.value].type)
+                    part[_key(inner)] = self._class(name, inner, fields()[inner.name.value].type)
                 except InvalidError as reason:
-                    part[_key(each)] = None
-                    errors.append({**_placed([each]), "message": str(reason), "path": [key, _key(each)]})
+                    part[_key(inner)] = None
+                    errors.append({**_placed([inner]), "message": str(reason), "path": [key, _key(inner)]})
         return {"data": data} | ({"errors": errors} if errors else {})
 
     def _class(self, verb: str, node: FieldNode, shape: Out) -> list[Answer]:
         assert node.selection_set is not None
-        arguments = {each.name.value: self._value(each.value) for each in node.arguments or ()}
+        arguments = {item.name.value: self._value(item.value) for item in node.arguments or ()}
         if isinstance(arguments.get("limit"), int):
-            for each in node.arguments or ():
-                if each.name.value in ("limit", "offset") and isinstance(each.value, VariableNode):
+            for item in node.arguments or ():
+                if item.name.value in ("limit", "offset") and isinstance(item.value, VariableNode):
                     raise InvalidError("interface conversion: interface {} is int64, not int")
         collection = self._call.collection(node.name.value)
         assert collection is not None
         if verb == "Aggregate":
-            found = aggregate.rows(self._call, collection, arguments, list(self._asked(node, shape, collection)))
-            return [self._project(node.selection_set, shape, each) for each in found]
-        if any(isinstance(each, FragmentSpreadNode) for each in node.selection_set.selections):
+            groups = aggregate.rows(self._call, collection, arguments, list(self._asked(node, shape, collection)))
+            return [self._project(node.selection_set, shape, item) for item in groups]
+        if any(isinstance(item, FragmentSpreadNode) for item in node.selection_set.selections):
             raise InvalidError("interface conversion: ast.Selection is *ast.FragmentSpread, not *ast.Field")
-        selected = {each.name.value for each in node.selection_set.selections if isinstance(each, FieldNode)}
+        selected = {item.name.value for item in node.selection_set.selections if isinstance(item, FieldNode)}
         rows = retrieve.rows(self._call, collection, arguments, selected)
         tenant = arguments.get("tenant") or ""
         sources = [
             retrieve.source(self._call, row, collection, tenant=tenant, selected=selected, distance=distance)
             for row, distance in rows
         ]
-        return [self._project(node.selection_set, shape, each) for each in sources]
+        return [self._project(node.selection_set, shape, item) for item in sources]
 
     def _asked(self, node: FieldNode, shape: Out, collection: Collection) -> Iterator[Asked]:
         """Yield what an aggregate asks of each property."""
         assert node.selection_set is not None
-        for each in self._fields(node.selection_set, shape.name):
-            name = each.name.value
+        for field in self._fields(node.selection_set, shape.name):
+            name = field.name.value
             if name in ("meta", "groupedBy", "__typename"):
                 continue
-            assert each.selection_set is not None
-            asked = Asked(name, collection.properties[name]["dataType"][0])
-            for figure in self._fields(each.selection_set, f"Aggregate{collection.name}{name}Obj"):
-                asked.figures.add(figure.name.value)
-                limits = [self._value(given.value) for given in figure.arguments or ()]
-                asked.top = limits[0] if limits else asked.top
-            yield asked
+            assert field.selection_set is not None
+            query = Asked(name, collection.properties[name]["dataType"][0])
+            for figure in self._fields(field.selection_set, f"Aggregate{collection.name}{name}Obj"):
+                query.figures.add(figure.name.value)
+                limits = [self._value(argument.value) for argument in figure.arguments or ()]
+                query.top = limits[0] if limits else query.top
+            yield query
 
     def _project(self, chosen: SelectionSetNode, shape: Out, source: Mapping[str, Any]) -> Answer:
-        found: Answer = {}
+        answer: Answer = {}
         assert shape.fields is not None
         fields = shape.fields()
         for node in self._fields(chosen, shape.name):
             name = node.name.value
             if name == "__typename":
-                found[_key(node)] = shape.name
+                answer[_key(node)] = shape.name
             else:
-                found[_key(node)] = self._member(node, fields[name].type, source.get(name))
-        return found
+                answer[_key(node)] = self._member(node, fields[name].type, source.get(name))
+        return answer
 
     def _member(self, node: FieldNode, shape: Out, value: Any) -> Any:
         if value is None:
             return None
         if shape.many and isinstance(value, list):
-            return [self._single(node, shape, each) for each in value]
+            return [self._single(node, shape, item) for item in value]
         return self._single(node, shape, value)
 
     def _single(self, node: FieldNode, shape: Out, value: Any) -> Any:
@@ -196,9 +200,9 @@ class _Run:
                 raise not_reproduced("a list as a variable")
             return value
         if isinstance(node, ObjectValueNode):
-            return {each.name.value: self._value(each.value) for each in node.fields}
+            return {member.name.value: self._value(member.value) for member in node.fields}
         if isinstance(node, ListValueNode):
-            return [self._value(each) for each in node.values]
+            return [self._value(member) for member in node.values]
         if isinstance(node, IntValueNode):
             return int(node.value)
         if isinstance(node, FloatValueNode):

@@ -65,7 +65,7 @@ class _Empty(Visitor):
 
 
 def _strings(source: Source) -> dict[int, str]:
-    lexer, found = Lexer(source), {}
+    lexer, strings = Lexer(source), {}
     for match in re.finditer(r'"(?:[^"\\\n]|\\.)*"', source.body):
         _check_string(source, match.start() + 1, match[0][1:-1])
     while (token := lexer.advance()).kind is not TokenKind.EOF:
@@ -75,19 +75,19 @@ def _strings(source: Source) -> dict[int, str]:
         if token.kind is TokenKind.STRING:
             raw = source.body[token.start + 1 : token.end - 1]
             if "\\u" in raw:
-                found[token.start] = _ESCAPE.sub(_unescape, raw)
-    return found
+                strings[token.start] = _ESCAPE.sub(_unescape, raw)
+    return strings
 
 
 def _check_string(source: Source, start: int, raw: str) -> None:
     if control := _CONTROL.search(raw):
-        shown = f'"\\\\u{ord(control[0]):04X}"'
-        raise SyntaxFaultError(f"Invalid character within String: {shown}.", source, start + control.start())
+        escape = f'"\\\\u{ord(control[0]):04X}"'
+        raise SyntaxFaultError(f"Invalid character within String: {escape}.", source, start + control.start())
     place = 0
     while (place := raw.find("\\", place)) >= 0:
         if not _ESCAPE.match(raw, place):
-            shown = raw[place : place + 6] if raw[place + 1] == "u" else f"\\{raw[place : place + 2]}."
-            raise SyntaxFaultError(f"Invalid character escape sequence: {shown}", source, start + place + 1)
+            escape = raw[place : place + 6] if raw[place + 1] == "u" else f"\\{raw[place : place + 2]}."
+            raise SyntaxFaultError(f"Invalid character escape sequence: {escape}", source, start + place + 1)
         place += 2
 
 
@@ -95,8 +95,8 @@ def _shown(source: Source, place: SourceLocation) -> str:
     """Show the line with a mark under the place, between its neighbours."""
     lines = re.split(r"\r\n|[\n\r]", source.body)
     width = len(str(place.line + 1))
-    shown = (_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04X}", line) for line in lines)
-    numbered = {number: f"{number:>{width}}: {text}\n" for number, text in enumerate(shown, 1)}
+    escaped = (_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04X}", line) for line in lines)
+    numbered = {number: f"{number:>{width}}: {text}\n" for number, text in enumerate(escaped, 1)}
     mark = " " * (width + place.column + 1) + "^\n"
     return numbered.get(place.line - 1, "") + numbered[place.line] + mark + numbered.get(place.line + 1, "")
 

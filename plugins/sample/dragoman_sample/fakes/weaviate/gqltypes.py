@@ -76,15 +76,20 @@ def query(database: Database) -> Out:
     cached = database.types
     if not cached or cached[0] != database.schema_version:
         cached = database.types = (database.schema_version, _query(database))
-    found: Out = cached[1]
-    return found
+    shape: Out = cached[1]
+    return shape
 
 
 def _query(database: Database) -> Out:
     classes = dict(database.collections)
     classes |= {alias: database.collections[name] for alias, name in database.aliases.items()}
-    gets = {name: Field(_class(database, each, many=True), _get_args(each)) for name, each in classes.items()}
-    aggregates = {name: Field(_aggregate(each), _aggregate_args(each)) for name, each in classes.items()}
+    gets = {
+        name: Field(_class(database, collection, many=True), _get_args(collection))
+        for name, collection in classes.items()
+    }
+    aggregates = {
+        name: Field(_aggregate(collection), _aggregate_args(collection)) for name, collection in classes.items()
+    }
     roots = {
         "Get": Field(Out("GetObjectsObj", lambda: gets)),
         "Aggregate": Field(Out("AggregateObjectsObj", lambda: aggregates)),
@@ -95,12 +100,12 @@ def _query(database: Database) -> Out:
 def _class(database: Database, collection: Collection, *, many: bool = False) -> Out:
     @cache
     def fields() -> dict[str, Field]:
-        found = {
-            name: each
+        members = {
+            name: member
             for name, value in collection.properties.items()
-            if (each := _property(database, collection.name, value))
+            if (member := _property(database, collection.name, value))
         }
-        return found | {"_additional": Field(_additional(collection))}
+        return members | {"_additional": Field(_additional(collection))}
 
     return Out(collection.name, fields, many=many)
 
@@ -108,10 +113,10 @@ def _class(database: Database, collection: Collection, *, many: bool = False) ->
 def _property(database: Database, owner: str, definition: dict[str, Any]) -> Field | None:
     kind, name = definition["dataType"][0], definition["name"]
     if kind[0].isupper():
-        targets = [database.collections[each] for each in definition["dataType"] if each in database.collections]
+        targets = [database.collections[target] for target in definition["dataType"] if target in database.collections]
         if not targets:
             return None
-        union = {each.name: _class(database, each) for each in targets}
+        union = {target.name: _class(database, target) for target in targets}
         return Field(Out(f"{owner}{name[0].upper()}{name[1:]}Obj", union=lambda: union, many=True))
     if kind == "geoCoordinates":
         return Field(_object(f"{owner}{name}GeoCoordinatesObj", dict.fromkeys(("latitude", "longitude"), "Float")))
@@ -126,8 +131,8 @@ def _nested(owner: str, prefix: str, definition: dict[str, Any]) -> Out:
     if not kind.startswith("object"):
         return Out(_SCALARS.get(kind.removesuffix("[]"), "String"), many=many)
     members = {
-        each["name"]: Field(_nested(owner, f"{prefix}_{each['name']}", each))
-        for each in definition.get("nestedProperties") or ()
+        member["name"]: Field(_nested(owner, f"{prefix}_{member['name']}", member))
+        for member in definition.get("nestedProperties") or ()
     }
     return Out(f"{owner}_{prefix}_object", lambda: members, many=many)
 
@@ -151,13 +156,13 @@ def _additional(collection: Collection) -> Out:
 def _aggregate(collection: Collection) -> Out:
     @cache
     def fields() -> dict[str, Field]:
-        found = {name: Field(each) for name in collection.properties if (each := _figures(collection, name))}
+        shapes = {name: Field(figures) for name in collection.properties if (figures := _figures(collection, name))}
         meta = _object(f"Aggregate{collection.name}MetaObject", {"count": "Int"})
         grouped = Out(
             f"Aggregate{collection.name}GroupedByObj",
             lambda: {"path": Field(Out("String", many=True)), "value": Field(Out("String"))},
         )
-        return found | {"meta": Field(meta), "groupedBy": Field(grouped)}
+        return shapes | {"meta": Field(meta), "groupedBy": Field(grouped)}
 
     return Out(f"Aggregate{collection.name}", fields, many=True)
 
@@ -168,7 +173,7 @@ def _figures(collection: Collection, name: str) -> Out | None:
     scalars = _FIGURES.get("ref" if kind[0].isupper() else kind.removesuffix("[]"))
     if scalars is None:
         return None
-    fields = {each: Field(Out(of_type)) for each, of_type in scalars.items()}
+    fields = {figure: Field(Out(of_type)) for figure, of_type in scalars.items()}
     if kind.removesuffix("[]") in ("text", "blob"):
         top = _object(f"{path}TopOccurrencesObj", {"value": "String", "occurs": "Int"})
         fields["topOccurrences"] = Field(Out(top.name, top.fields, many=True), {"limit": In("Int")})
@@ -179,18 +184,24 @@ def _get_args(collection: Collection) -> dict[str, In]:
     path = f"GetObjects{collection.name}"
     order = In(f"{path}SortInpObjTypeEnum", "enum", choices=("asc", "desc"))
     sort = In(f"{path}SortInpObj", "object", members=lambda: {"path": _list(In("String")), "order": order})
-    found = {"after": In("String"), "limit": In("Int"), "offset": In("Int"), "sort": _list(sort), "where": _where(path)}
+    arguments = {
+        "after": In("String"),
+        "limit": In("Int"),
+        "offset": In("Int"),
+        "sort": _list(sort),
+        "where": _where(path),
+    }
     target = {"targetVectors": _list(In("String"))}
     vector = {"vector": _list(In("Float", required=True)), **target}
-    found["nearVector"] = In(f"{path}NearVectorInpObj", "object", members=lambda: vector)
-    found["nearObject"] = In(f"{path}NearObjectInpObj", "object", members=lambda: {"id": In("String"), **target})
-    return found | _tenant(collection)
+    arguments["nearVector"] = In(f"{path}NearVectorInpObj", "object", members=lambda: vector)
+    arguments["nearObject"] = In(f"{path}NearObjectInpObj", "object", members=lambda: {"id": In("String"), **target})
+    return arguments | _tenant(collection)
 
 
 def _aggregate_args(collection: Collection) -> dict[str, In]:
     where = _where(f"AggregateObjects{collection.name}")
-    found = {"where": where, "limit": In("Int"), "groupBy": _list(In("String"))}
-    return found | _tenant(collection)
+    arguments = {"where": where, "limit": In("Int"), "groupBy": _list(In("String"))}
+    return arguments | _tenant(collection)
 
 
 def _tenant(collection: Collection) -> dict[str, In]:

@@ -32,37 +32,37 @@ class Bucket:
 
     def read(self, keys: Iterable[Any], limit: int) -> set[int]:
         """Return the documents of several keys; reading ends with the key that reaches the limit, 0 is none."""
-        found: set[int] = set()
+        documents: set[int] = set()
         for key in keys:
-            found |= self.documents[key]
-            if limit and len(found) >= limit:
+            documents |= self.documents[key]
+            if limit and len(documents) >= limit:
                 break
-        return found
+        return documents
 
     def compared(self, operator: str, key: Any) -> Iterator[Any]:
         """Return the keys for which a comparison holds, smallest first."""
         place = bisect_left(self.keys, key)
-        there = self.keys[place : place + 1] == [key]
+        present = self.keys[place : place + 1] == [key]
         if operator.startswith("Greater"):
-            yield from self.keys[place + (there and operator == "GreaterThan") :]
+            yield from self.keys[place + (present and operator == "GreaterThan") :]
         else:
-            yield from self.keys[: place + (there and operator == "LessThanEqual")]
+            yield from self.keys[: place + (present and operator == "LessThanEqual")]
 
 
 def bucket(collection: Collection, shard: Shard, kind: str, name: str) -> Bucket:
     """Return the `value`, `null`, `length` or `count` index of a property, or that of `id` or a timestamp."""
     cached = shard.buckets.get((kind, name))
     if cached and cached[0] == shard.version:
-        found: Bucket = cached[1]
-        return found
+        current: Bucket = cached[1]
+        return current
     keys = _keys(collection, kind, name)
     documents: dict[Any, set[int]] = {}
     for item in shard.objects.values():
         for key in keys(item):
             documents.setdefault(key, set()).add(item.doc)
-    made = Bucket(sorted(documents), documents)
-    shard.buckets[kind, name] = (shard.version, made)
-    return made
+    rebuilt = Bucket(sorted(documents), documents)
+    shard.buckets[kind, name] = (shard.version, rebuilt)
+    return rebuilt
 
 
 def has_length(kind: str) -> bool:
@@ -116,12 +116,12 @@ def value_keys(kind: str, value: Any, definition: dict[str, Any]) -> Iterable[An
 
 def int_key(value: int) -> int:
     """Return an integer as the index holds it: a float once, and what does not fit into 64 bits is the smallest."""
-    found = int(float(value))
-    return found if found < 2**63 else -(2**63)
+    rounded = int(float(value))
+    return rounded if rounded < 2**63 else -(2**63)
 
 
 def date_key(text: str) -> int:
     """Return a date as the index holds it: 64 bits of nanoseconds, which overflow outside 1678 to 2262."""
-    found = parse_date(text)
-    assert found is not None
-    return (found[0] + 2**63) % 2**64 - 2**63
+    date = parse_date(text)
+    assert date is not None
+    return (date[0] + 2**63) % 2**64 - 2**63

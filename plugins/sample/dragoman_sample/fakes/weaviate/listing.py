@@ -45,8 +45,8 @@ def show(call: Call) -> Reply:
     except InvalidError as reason:
         text = f"search index {collection.name.lower()}"
         raise refused(422, f"msg:{text} code:422 err:{reason}") from None
-    found = search.page(collection, tenant, sort=sort, limit=count, offset=offset or 0, after=after)
-    return _reply([rendered(each, collection, with_vector=included) for each in found])
+    items = search.page(collection, tenant, sort=sort, limit=count, offset=offset or 0, after=after)
+    return _reply([rendered(item, collection, with_vector=included) for item in items])
 
 
 def _reply(items: list[dict[str, Any]], deprecations: list[Any] | None = ()) -> Reply:  # type: ignore[assignment]
@@ -63,15 +63,15 @@ def _all(call: Call, limit: int | None, offset: int, *, included: bool) -> Reply
         paging.check_window(offset, count, call.settings)
     except InvalidError as reason:
         raise refused(500, f"list objects: {reason}") from None
-    found = []
+    rows = []
     classes = list(call.database.everywhere())
     for collection in random.sample(classes, len(classes)):
         call.principal.require("read_data", collection.name)
         if collection.has_tenants:
             continue
         items = search.page(collection, "", sort=[], limit=offset + count, offset=0, after=None)
-        found += [rendered(each, collection, with_vector=included) for each in items]
-    return _reply(found[offset : offset + count], None)
+        rows += [rendered(item, collection, with_vector=included) for item in items]
+    return _reply(rows[offset : offset + count], None)
 
 
 def _number(call: Call, name: str) -> int | None:

@@ -33,8 +33,8 @@ def rows(
     """
     if "nearVector" in arguments and "nearObject" in arguments:
         raise not_reproduced("nearVector beside nearObject")
-    wanted = arguments.get("nearVector") or arguments["nearObject"]
-    names = wanted.get("targetVectors") or []
+    search = arguments.get("nearVector") or arguments["nearObject"]
+    names = search.get("targetVectors") or []
     if len(names) > 1:
         raise not_reproduced("several target vectors")
     name = names[0] if names else ""
@@ -45,10 +45,10 @@ def rows(
         at = f"vector search: object vector search at index {collection.name.lower()}: shard "
         at += f"{collection.name.lower()}_shard: "
         raise VectorError(f'{_SEARCH}{at}index for target vector "{name}" not found')
-    origin = wanted["vector"] if "nearVector" in arguments else _vector_of(collection, tenant, wanted["id"], name)
+    origin = search["vector"] if "nearVector" in arguments else _vector_of(collection, tenant, search["id"], name)
     if not origin:
         raise not_reproduced("an empty vector, near which the server finds any objects")
-    found: list[tuple[Stored, float]] = []
+    distances: list[tuple[Stored, float]] = []
     for shard in shards:
         documents = where.documents(collection, shard, limit=0) if where is not None else None
         for item in shard.objects.values():
@@ -61,8 +61,8 @@ def rows(
                     )
                     lengths = f"query node: {len(vector)} vs {len(origin)}: vector lengths don't match"
                     raise VectorError(f"{_SEARCH}{at}{lengths}")
-                found.append((item, _cosine(vector, origin)))
-    return [*sorted(found, key=lambda pair: pair[1])]
+                distances.append((item, _cosine(vector, origin)))
+    return [*sorted(distances, key=lambda pair: pair[1])]
 
 
 def _vector(item: Stored, name: str) -> Any:
@@ -80,9 +80,9 @@ def _vector_of(collection: Collection, tenant: str, identifier: str, name: str) 
     return list(vector)
 
 
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+def _cosine(vector: Sequence[float], other: Sequence[float]) -> float:
     """Return the distance that is the default, as a float of 32 bits."""
-    lengths = sqrt(sum(number * number for number in one)) * sqrt(sum(number * number for number in other))
-    product = sum(a * b for a, b in zip(one, other, strict=True))
+    lengths = sqrt(sum(number * number for number in vector)) * sqrt(sum(number * number for number in other))
+    product = sum(a * b for a, b in zip(vector, other, strict=True))
     distance: float = struct.unpack("<f", struct.pack("<f", 1 - product / lengths if lengths else 1.0))[0]
     return max(distance, 0.0)

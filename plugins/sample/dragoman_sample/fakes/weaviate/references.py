@@ -18,8 +18,8 @@ _BEACON = re.compile(r"weaviate://localhost/(?:([A-Z]\w*)/)?([0-9a-fA-F-]{36})",
 
 def parse_beacon(text: str) -> tuple[str, str] | None:
     """Return class (maybe empty) and uuid of a beacon."""
-    found = _BEACON.fullmatch(text)
-    return (found[1] or "", found[2].lower()) if found else None
+    match = _BEACON.fullmatch(text)
+    return (match[1] or "", match[2].lower()) if match else None
 
 
 def check(database: Database, definition: dict[str, Any], value: Any, owner: str) -> list[dict[str, str]]:
@@ -30,7 +30,7 @@ def check(database: Database, definition: dict[str, Any], value: Any, owner: str
     """
     if not isinstance(value, list):
         raise InvalidError(f"reference property is not a slice {value}")
-    return [_single(database, definition, each, owner) for each in value]
+    return [_single(database, definition, link, owner) for link in value]
 
 
 def _single(database: Database, definition: dict[str, Any], value: Any, owner: str) -> dict[str, str]:
@@ -39,12 +39,12 @@ def _single(database: Database, definition: dict[str, Any], value: Any, owner: s
     beacon = value.get("beacon")
     if not isinstance(beacon, str):
         raise InvalidError(f"beacon property is not a string: {go_type(beacon)}")
-    found = parse_beacon(beacon)
-    if not found:
+    parsed = parse_beacon(beacon)
+    if not parsed:
         if "/" in beacon:
             raise not_reproduced(f"the refusal of the beacon {beacon!r}")
         raise InvalidError(f"invalid cref URI: path must be of format '<class>/<uuid>', but got '{beacon}'")
-    target, identifier = found[0] or definition["dataType"][0], found[1]
+    target, identifier = parsed[0] or definition["dataType"][0], parsed[1]
     collection = database.resolve(target)
     shards = (
         [] if collection is None else collection.of_tenant.values() if collection.has_tenants else collection.shards
@@ -73,7 +73,7 @@ def add(call: Call) -> Reply:
 def replace(call: Call) -> Reply:
     """Set all references of a property."""
     collection, item, name = _found(call)
-    item.properties[name] = [_one(call, collection, name, each) for each in call.list()]
+    item.properties[name] = [_one(call, collection, name, link) for link in call.list()]
     return _written(call, collection, item)
 
 
@@ -81,7 +81,7 @@ def remove(call: Call) -> Reply:
     """Take one reference away."""
     collection, item, name = _found(call)
     gone = _one(call, collection, name, call.json({"beacon"}))
-    item.properties[name] = [each for each in item.properties.get(name, ()) if each != gone]
+    item.properties[name] = [link for link in item.properties.get(name, ()) if link != gone]
     return Reply(status=204, empty=_written(call, collection, item).empty)
 
 
@@ -98,8 +98,8 @@ def _one(call: Call, collection: Collection, name: str, value: Any) -> dict[str,
     try:
         return _single(call.database, collection.properties[name], value, collection.name)
     except InvalidError:
-        found = parse_beacon(str(value.get("beacon")))
-        text = f"validate reference: no object with id {found[1] if found else ''} found"
+        parsed = parse_beacon(str(value.get("beacon")))
+        text = f"validate reference: no object with id {parsed[1] if parsed else ''} found"
         raise refused(422, f"msg:validate existence code:400 err:{text}") from None
 
 

@@ -32,8 +32,8 @@ def rows(
     """
     _authorise(call, collection)
     sort = [
-        Key(tuple(listed(each.get("path", []))), each.get("order") or "asc")
-        for each in listed(arguments.get("sort") or [])
+        Key(tuple(listed(entry.get("path", []))), entry.get("order") or "asc")
+        for entry in listed(arguments.get("sort") or [])
     ]
     clause = _clause(call, collection, arguments)
     limit, offset = _limit(arguments, call.settings.page), arguments.get("offset") or 0
@@ -125,8 +125,8 @@ def matched(call: Call, collection: Collection, arguments: dict[str, Any]) -> It
         clause = prepared() if prepared else None
         for shard in collection.parts(tenant):
             documents = clause.documents(collection, shard, limit=0) if clause else None
-            found = [each for each in shard.objects.values() if documents is None or each.doc in documents]
-            yield shard, found
+            items = [item for item in shard.objects.values() if documents is None or item.doc in documents]
+            yield shard, items
     except MissingIndexError:
         raise
     except InvalidError as reason:
@@ -152,15 +152,15 @@ def source(
     Raises:
         InvalidError: the server answers this error in place of the class.
     """
-    found = dict(row.properties)
+    values = dict(row.properties)
     for name, definition in collection.properties.items():
         kind = definition["dataType"][0]
-        if kind[0].isupper() and name in found:
-            links = found[name] if selected is None or name in selected else []
-            found[name] = [each for link in links if (each := _target(call, link["beacon"], tenant))] or None
-        if kind == "phoneNumber" and name in found:
-            found[name] = {"defaultCountry": "", **found[name]}
-    found["_additional"] = {
+        if kind[0].isupper() and name in values:
+            links = values[name] if selected is None or name in selected else []
+            values[name] = [target for link in links if (target := _target(call, link["beacon"], tenant))] or None
+        if kind == "phoneNumber" and name in values:
+            values[name] = {"defaultCountry": "", **values[name]}
+    values["_additional"] = {
         "id": row.id,
         "creationTimeUnix": str(row.created),
         "lastUpdateTimeUnix": str(row.updated),
@@ -171,14 +171,14 @@ def source(
         "certainty": None,
         "distance": distance,
     }
-    return found
+    return values
 
 
 def _target(call: Call, beacon: str, tenant: str) -> dict[str, Any] | None:
     """Follow a reference with the tenant of the request, which its collection may not have (seen on 1.38.11)."""
-    found = parse_beacon(beacon)
-    assert found is not None
-    collection = call.database.resolve(found[0])
+    parsed = parse_beacon(beacon)
+    assert parsed is not None
+    collection = call.database.resolve(parsed[0])
     if collection and tenant:
         try:
             check(collection, tenant)
@@ -187,7 +187,7 @@ def _target(call: Call, beacon: str, tenant: str) -> dict[str, Any] | None:
             index = f'index "{collection.name.lower()}": determine shard: '
             raise InvalidError(f"{_LISTED}{at}{index}{reason}") from None
     reachable = collection and (tenant or not collection.has_tenants)
-    item = collection.find(found[1], tenant) if collection and reachable else None
+    item = collection.find(parsed[1], tenant) if collection and reachable else None
     if not collection or not item:
         return None
     return {**source(call, item, collection, tenant=tenant), "__typename": collection.name}

@@ -105,13 +105,13 @@ def find(method: str, path: str) -> tuple[Route, Handler, dict[str, str]]:
     clean = re.sub(r"/+", "/", path)
     clean = clean.rstrip("/") or "/"
     for pattern, route in _PATTERNS.get(clean.count("/"), ()):
-        found = pattern.fullmatch(clean)
-        if not found:
+        match = pattern.fullmatch(clean)
+        if not match:
             continue
         if method not in route.handlers:
-            known = ",".join(sorted(route.handlers))
-            raise coded(405, f"method {method} is not allowed, but [{known}] are")
-        return route, route.handlers[method], {name: unquote(value) for name, value in found.groupdict().items()}
+            methods = ",".join(sorted(route.handlers))
+            raise coded(405, f"method {method} is not allowed, but [{methods}] are")
+        return route, route.handlers[method], {name: unquote(value) for name, value in match.groupdict().items()}
     error = coded(404, f"path {path} was not found")
     error.fault = f"no route {method} {path}"
     raise error

@@ -49,51 +49,55 @@ def small(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-def create(database: Database, given: dict[str, Any]) -> Collection:
+def create(database: Database, body: dict[str, Any]) -> Collection:
     """Make a class.
 
     Raises:
         ServerError: it is refused.
     """
-    name = capital(given.get("class", ""))
-    for position, each in enumerate(given.get("properties") or ()):
-        _check_tokenization(each, position)
+    name = capital(body.get("class", ""))
+    for position, definition_ in enumerate(body.get("properties") or ()):
+        _check_tokenization(definition_, position)
     if name in database.collections:
         raise refuse_schema(f"class name {name} already exists")
     if not _CLASS.fullmatch(name):
         raise refuse_schema(f"'{name}' is not a valid class name")
     try:
-        properties = [define_property(database, each, owner=name) for each in given.get("properties") or ()]
+        properties = [
+            define_property(database, definition_, owner=name) for definition_ in body.get("properties") or ()
+        ]
         _check_conflicts(name, properties)
     except InvalidError as reason:
         raise refuse_schema(str(reason)) from None
-    shards = int((given.get("shardingConfig") or {}).get("desiredCount", 1))
+    shards = int((body.get("shardingConfig") or {}).get("desiredCount", 1))
     tenants = {"autoTenantActivation": False, "autoTenantCreation": False, "enabled": False}
-    tenants |= given.get("multiTenancyConfig") or {}
+    tenants |= body.get("multiTenancyConfig") or {}
     definition: dict[str, Any] = {
         "class": name,
-        "invertedIndexConfig": _inverted(given.get("invertedIndexConfig") or {}),
+        "invertedIndexConfig": _inverted(body.get("invertedIndexConfig") or {}),
         "multiTenancyConfig": tenants,
-        "properties": properties if "properties" in given else None,
+        "properties": properties if "properties" in body else None,
         "shardingConfig": _sharding(0 if tenants["enabled"] else shards),
         "replicationConfig": {"deletionStrategy": "TimeBasedResolution", "factor": 1, "asyncEnabled": False},
-        **_vectors(given),
+        **_vectors(body),
     }
-    if given.get("description"):
-        definition["description"] = given["description"]
+    if body.get("description"):
+        definition["description"] = body["description"]
     collection = Collection(definition, [] if tenants["enabled"] else [Shard() for _ in range(shards)])
     database.collections[name] = collection
     database.schema_version += 1
     return collection
 
 
-def add_properties(database: Database, collection: Collection, given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def add_properties(
+    database: Database, collection: Collection, definitions: Iterable[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Add properties to a class.
 
     Raises:
         InvalidError: one of them is refused; none was added.
     """
-    added = [define_property(database, each, owner=collection.name) for each in given]
+    added = [define_property(database, definition, owner=collection.name) for definition in definitions]
     if not added:
         return []
     properties = [*(collection.definition["properties"] or ()), *added]
@@ -103,16 +107,16 @@ def add_properties(database: Database, collection: Collection, given: Iterable[d
     return added
 
 
-def define_property(database: Database, given: dict[str, Any], *, owner: str, nested: bool = False) -> dict[str, Any]:
+def define_property(database: Database, body: dict[str, Any], *, owner: str, nested: bool = False) -> dict[str, Any]:
     """Return a property as the schema shows it.
 
     Raises:
         InvalidError: it is refused.
     """
-    for key in given:
+    for key in body:
         if key not in _PROPERTY_KEYS:
             raise not_reproduced(f"the member {key!r} of a property")
-    name, kinds = given["name"] if nested else small(given["name"]), given["dataType"]
+    name, kinds = body["name"] if nested else small(body["name"]), body["dataType"]
     if name in _RESERVED and not nested:
         raise InvalidError(f"'{name}' is a reserved property name")
     if not _PROPERTY.fullmatch(name):
@@ -122,94 +126,95 @@ def define_property(database: Database, given: dict[str, Any], *, owner: str, ne
         )
     kind = _STRINGS.get(kinds[0], kinds[0])
     defined: dict[str, Any] = {"name": name, "dataType": [kind, *kinds[1:]]}
-    if given.get("description"):
-        defined["description"] = given["description"]
+    if body.get("description"):
+        defined["description"] = body["description"]
     if kind in ("object", "object[]"):
-        defined["nestedProperties"] = _nested(database, name, given, owner)
+        defined["nestedProperties"] = _nested(database, name, body, owner)
     elif kind[:1].isupper():
-        for each in kinds:
-            if each not in database.collections and each != owner:
+        for data_type in kinds:
+            if data_type not in database.collections and data_type != owner:
                 raise InvalidError("bad request: reference property to nonexistent class")
     elif kind not in PRIMITIVES:
         raise InvalidError(
             f"property '{name}': invalid dataType: [{' '.join(kinds)}]: unknown primitive data type '{kind}'"
         )
-    return defined | _indexes(given, kind, nested=nested)
+    return defined | _indexes(body, kind, nested=nested)
 
 
-def _nested(database: Database, name: str, given: dict[str, Any], owner: str) -> list[dict[str, Any]]:
-    nested = given.get("nestedProperties")
+def _nested(database: Database, name: str, body: dict[str, Any], owner: str) -> list[dict[str, Any]]:
+    nested = body.get("nestedProperties")
     if not nested:
         raise InvalidError(f"property '{name}': At least one nested property is required for data type object/object[]")
-    return [define_property(database, each, owner=owner, nested=True) for each in nested]
+    return [define_property(database, member, owner=owner, nested=True) for member in nested]
 
 
-def _indexes(given: dict[str, Any], kind: str, *, nested: bool) -> dict[str, Any]:
+def _indexes(body: dict[str, Any], kind: str, *, nested: bool) -> dict[str, Any]:
     is_text = kind in ("text", "text[]")
-    if given.get("indexSearchable") and not is_text:
+    if body.get("indexSearchable") and not is_text:
         raise InvalidError(
             "`indexSearchable` is allowed only for text/text[] data types. For other data types set false or leave"
             " empty"
         )
-    if given.get("indexRangeFilters") and kind not in _RANGES:
+    if body.get("indexRangeFilters") and kind not in _RANGES:
         raise InvalidError(
             "`indexRangeFilters` is allowed only for number/int/date data types. For other data types set false or"
             " leave empty"
         )
-    if given.get("tokenization") and not is_text:
+    if body.get("tokenization") and not is_text:
         raise InvalidError(f"tokenization is not allowed for data type '{kind}'")
-    found: dict[str, Any] = {
-        "indexFilterable": given.get("indexFilterable", True),
-        "indexRangeFilters": given.get("indexRangeFilters", False),
-        "indexSearchable": given.get("indexSearchable", is_text),
+    indexes: dict[str, Any] = {
+        "indexFilterable": body.get("indexFilterable", True),
+        "indexRangeFilters": body.get("indexRangeFilters", False),
+        "indexSearchable": body.get("indexSearchable", is_text),
     }
-    if "textAnalyzer" in given:
+    if "textAnalyzer" in body:
         if not is_text or nested:
             raise not_reproduced("a text analyzer there")
-        found["textAnalyzer"] = given["textAnalyzer"]
-    return found | ({"tokenization": _tokenization(given)} if is_text else {})
+        indexes["textAnalyzer"] = body["textAnalyzer"]
+    return indexes | ({"tokenization": _tokenization(body)} if is_text else {})
 
 
-def _tokenization(given: dict[str, Any]) -> str:
-    asked = given.get("tokenization") or "word"
+def _tokenization(body: dict[str, Any]) -> str:
+    tokenization = body.get("tokenization") or "word"
     # The old type `string` split at white space where the new one splits at everything but letters and digits.
-    return "whitespace" if asked == "word" and given["dataType"][0] in _STRINGS else str(asked)
+    return "whitespace" if tokenization == "word" and body["dataType"][0] in _STRINGS else str(tokenization)
 
 
-def _check_tokenization(given: dict[str, Any], position: int) -> None:
-    if given.get("tokenization", "word") not in _TOKENIZATIONS:
+def _check_tokenization(body: dict[str, Any], position: int) -> None:
+    if body.get("tokenization", "word") not in _TOKENIZATIONS:
         text = f"properties.{position}.tokenization in body should be one of [word lowercase whitespace field trigram"
         raise coded(422, f"{text} gse kagome_kr kagome_ja gse_ch]", 606)
 
 
 def _check_conflicts(owner: str, properties: list[dict[str, Any]]) -> None:
     seen: set[str] = set()
-    for each in properties:
-        if each["name"].lower() in seen:
+    for definition in properties:
+        if definition["name"].lower() in seen:
             raise InvalidError(
-                f'class "{owner}": conflict for property "{each["name"]}": already in use or provided multiple times'
+                f'class "{owner}": conflict for property "{definition["name"]}": '
+                "already in use or provided multiple times"
             )
-        seen.add(each["name"].lower())
+        seen.add(definition["name"].lower())
 
 
-def _inverted(given: dict[str, Any]) -> dict[str, Any]:
+def _inverted(settings: dict[str, Any]) -> dict[str, Any]:
     return {
         "bm25": {"b": 0.75, "k1": 1.2},
         "cleanupIntervalSeconds": 60,
         "stopwords": {"additions": None, "preset": "en", "removals": None},
         "usingBlockMaxWAND": True,
-        **{key: value for key, value in given.items() if value},
+        **{key: value for key, value in settings.items() if value},
     }
 
 
 def _sharding(count: int) -> dict[str, Any]:
-    each = 128 if count else 0
+    share = 128 if count else 0
     return {
-        "virtualPerPhysical": each,
+        "virtualPerPhysical": share,
         "desiredCount": count,
         "actualCount": count,
-        "desiredVirtualCount": each * count,
-        "actualVirtualCount": each * count,
+        "desiredVirtualCount": share * count,
+        "actualVirtualCount": share * count,
         **(
             {"key": "_id", "strategy": "hash", "function": "murmur3"}
             if count
@@ -218,25 +223,25 @@ def _sharding(count: int) -> dict[str, Any]:
     }
 
 
-def _vectors(given: dict[str, Any]) -> dict[str, Any]:
-    if "vectorConfig" not in given:
-        if given.get("vectorizer", "none") != "none":
+def _vectors(body: dict[str, Any]) -> dict[str, Any]:
+    if "vectorConfig" not in body:
+        if body.get("vectorizer", "none") != "none":
             raise not_reproduced("a module that makes vectors")
-        kind = given.get("vectorIndexType", "hnsw")
-        return {"vectorizer": "none", "vectorIndexType": kind, "vectorIndexConfig": _index(kind, given)}
-    named = {}
-    for name, each in given["vectorConfig"].items():
-        kind = each.get("vectorIndexType", "hnsw")
-        named[name] = {
-            "vectorizer": each.get("vectorizer"),
+        kind = body.get("vectorIndexType", "hnsw")
+        return {"vectorizer": "none", "vectorIndexType": kind, "vectorIndexConfig": _index(kind, body)}
+    vectors = {}
+    for name, options in body["vectorConfig"].items():
+        kind = options.get("vectorIndexType", "hnsw")
+        vectors[name] = {
+            "vectorizer": options.get("vectorizer"),
             "vectorIndexType": kind,
-            "vectorIndexConfig": _index(kind, each),
+            "vectorIndexConfig": _index(kind, options),
         }
-    return {"vectorConfig": named}
+    return {"vectorConfig": vectors}
 
 
-def _index(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+def _index(kind: str, body: dict[str, Any]) -> dict[str, Any]:
     if kind not in _VECTOR_INDEXES:
         raise not_reproduced(f"vector index {kind!r}")
     settings: dict[str, Any] = copy.deepcopy(_VECTOR_INDEXES[kind])
-    return settings | (given.get("vectorIndexConfig") or {})
+    return settings | (body.get("vectorIndexConfig") or {})

@@ -33,24 +33,30 @@ def page(
     """Return one page.
 
     Args:
-        after: read after this id, from the start if it is empty; `None` without a cursor.
-        selected: the properties that a filtered query selects.
+        collection: The collection.
+        tenant: The tenant; empty for a collection without tenants.
+        sort: The order; empty for that of the ids.
+        limit: The maximum number of objects.
+        offset: The number of objects to leave out first.
+        after: Read after this id, from the start if it is empty; `None` without a cursor.
+        where: The filter.
+        selected: The properties that a filtered query selects.
 
     Raises:
         InvalidError: the filter needs an index that is not there.
     """
     total = offset + limit
     shards = collection.parts(tenant)
-    found: list[Stored] = []
+    items: list[Stored] = []
     # They answer in no order of their own.
-    for shard in sorted(shards, key=lambda each: zlib.crc32(f"{shards.index(each)} {total}".encode())):
-        found += _of_shard(collection, shard, sort, total, after, where)
+    for shard in sorted(shards, key=lambda item: zlib.crc32(f"{shards.index(item)} {total}".encode())):
+        items += _of_shard(collection, shard, sort, total, after, where)
     if len(shards) > 1:
         if sort:
-            found = _merged(found, collection, sort, total, selected if where else None)
+            items = _merged(items, collection, sort, total, selected if where else None)
         else:
-            found.sort(key=lambda each: each.id)
-    return found[offset:total]
+            items.sort(key=lambda item: item.id)
+    return items[offset:total]
 
 
 def _merged(
@@ -60,7 +66,7 @@ def _merged(
     if len(rows) > _SORTED_BY_INSERTION and in_order != rows:
         # Unless it has nothing to do, the sort of Go's library leaves equal rows in any order, which changes with their
         # number.
-        rows = sorted(rows, key=lambda each: zlib.crc32(f"{each.id} {total}".encode()))
+        rows = sorted(rows, key=lambda row: zlib.crc32(f"{row.id} {total}".encode()))
         return ordered(rows, collection, sort, selected=selected)
     return in_order
 
@@ -70,8 +76,8 @@ def _of_shard(
 ) -> list[Stored]:
     if where is not None:
         documents = where.documents(collection, shard, limit=total)
-        rows = sorted((each for each in shard.objects.values() if each.doc in documents), key=lambda each: each.doc)
+        rows = sorted((item for item in shard.objects.values() if item.doc in documents), key=lambda item: item.doc)
         return (ordered(rows, collection, sort) if sort else rows)[:total]
     if sort:
-        return ordered((shard.objects[each] for each in shard.ids()), collection, sort)[:total]
+        return ordered((shard.objects[item] for item in shard.ids()), collection, sort)[:total]
     return shard.after(after or "", total)

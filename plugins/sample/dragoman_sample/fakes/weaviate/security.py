@@ -47,7 +47,9 @@ class User:
 def shown(user: User) -> list[dict[str, Any]] | None:
     """Return the roles of a user as own-info tells them; those of an administrator are abridged."""
     roles = (_ROOT,) if user.admin else user.roles
-    return [{"name": role.name, "permissions": [_permission(*each) for each in role.allows]} for role in roles] or None
+    return [
+        {"name": role.name, "permissions": [_permission(*allowed) for allowed in role.allows]} for role in roles
+    ] or None
 
 
 def _permission(action: str, pattern: str) -> dict[str, Any]:
@@ -78,9 +80,11 @@ class Principal:
         """Refuse what is not allowed.
 
         Args:
-            item: the object, where one is named.
-            resource: where it differs from the shards and objects of the collection.
-            twice: the refusal repeats itself, as it does for PATCH and for lists.
+            action: What is to be done.
+            collection: The name of the collection.
+            item: The object, where one is named.
+            resource: Where it differs from the shards and objects of the collection.
+            twice: The refusal repeats itself, as it does for PATCH and for lists.
 
         Raises:
             ServerError: 403.

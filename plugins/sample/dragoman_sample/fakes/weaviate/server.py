@@ -41,7 +41,7 @@ class FakeWeaviate(FakeServer):
 
     def revoke(self, key: str, why: str = "invalid token") -> None:
         """Make a key bad from now on."""
-        self.keys = {known: user for known, user in self.keys.items() if known != key}
+        self.keys = {token: user for token, user in self.keys.items() if token != key}
         self.gone = {**self.gone, key: why}
 
     async def answer(self, request: web.BaseRequest, path: str, query: str, raw: bytes) -> web.Response:
@@ -78,8 +78,8 @@ class FakeWeaviate(FakeServer):
         return handler(Call(self.database, settings, principal, request.method, names, params, raw))
 
 
-def _check_media(given: str) -> None:
-    media = given.split(";")[0].strip().lower()
+def _check_media(content_type: str) -> None:
+    media = content_type.split(";")[0].strip().lower()
     if media not in ("application/json", "application/yaml"):
         only = "only [application/json application/yaml] are allowed"
-        raise coded(415, f'unsupported media type "{given}", {only}')
+        raise coded(415, f'unsupported media type "{content_type}", {only}')

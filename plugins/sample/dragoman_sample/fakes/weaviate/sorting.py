@@ -72,7 +72,10 @@ def ordered(
     """Sort rows; equal ones stay as they came.
 
     Args:
-        selected: the properties that were read; any other counts as null. All, if not given.
+        items: The rows.
+        collection: Their collection.
+        keys: What to sort by, the most important first.
+        selected: The properties that were read; any other counts as null. All, if not given.
     """
     rows = list(items)
     for key in reversed(keys):
@@ -100,11 +103,11 @@ def _comparable(row: Stored, name: str, kind: str) -> Any:
     if kind in ("text", "blob"):
         return value.lower()
     if kind == "text[]":
-        return [each.lower() for each in value]
+        return [member.lower() for member in value]
     if kind == "date":
         return _moment(value)
     if kind == "date[]":
-        return [_moment(each) for each in value]
+        return [_moment(member) for member in value]
     if kind == "geoCoordinates":
         return [value["longitude"], value["latitude"]]
     if kind == "phoneNumber":
@@ -113,6 +116,6 @@ def _comparable(row: Stored, name: str, kind: str) -> Any:
 
 
 def _moment(text: str) -> int:
-    found = parse_date(text)
-    assert found is not None
-    return found[0]
+    date = parse_date(text)
+    assert date is not None
+    return date[0]

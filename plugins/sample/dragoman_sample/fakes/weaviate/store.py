@@ -52,7 +52,7 @@ class Shard:
         """Return the next objects after an id, which need not exist."""
         ids = self.ids()
         start = bisect_right(ids, last)
-        return [self.objects[each] for each in ids[start : start + limit]]
+        return [self.objects[object_id] for object_id in ids[start : start + limit]]
 
     def put(self, item: Stored, properties: Iterable[str]) -> None:
         """Store an object of a class with these properties under a document number of its own."""
@@ -91,7 +91,7 @@ class Collection:
     @property
     def properties(self) -> dict[str, dict[str, Any]]:
         """Return the properties by name."""
-        return {each["name"]: each for each in self.definition["properties"] or ()}
+        return {definition["name"]: definition for definition in self.definition["properties"] or ()}
 
     @property
     def named_vectors(self) -> dict[str, Any]:

@@ -25,8 +25,14 @@ def tokenize(text: str, how: str, *, wildcards: bool = False) -> list[str]:
         return text.split()
     if how == "lowercase":
         return lowered(text).split()
-    kept = "?*" if wildcards else ""
-    words = ["".join(part) for good, part in groupby(text, lambda one: _is_alphanumeric(one) or one in kept) if good]
+    wildcard_characters = "?*" if wildcards else ""
+    words = [
+        "".join(part)
+        for good, part in groupby(
+            text, lambda character: _is_alphanumeric(character) or character in wildcard_characters
+        )
+        if good
+    ]
     if how == "word":
         return [lowered(word) for word in words]
     joined = lowered("".join(words))
@@ -35,7 +41,7 @@ def tokenize(text: str, how: str, *, wildcards: bool = False) -> list[str]:
 
 def lowered(text: str) -> str:
     """Return a text in lower case, each character by itself; İ becomes a plain i."""
-    return "".join("i" if each == "İ" else each.lower() for each in text)
+    return "".join("i" if character == "İ" else character.lower() for character in text)
 
 
 def search_terms(text: str, how: str, left_out: set[str]) -> list[str]:
@@ -58,7 +64,9 @@ def fold(text: str, definition: dict[str, Any]) -> str:
     if not definition.get("textAnalyzer", {}).get("asciiFold"):
         return text
     parts = unicodedata.normalize("NFD", text.translate(_LIGATURES))
-    return unicodedata.normalize("NFC", "".join(each for each in parts if unicodedata.category(each) != "Mn"))
+    return unicodedata.normalize(
+        "NFC", "".join(character for character in parts if unicodedata.category(character) != "Mn")
+    )
 
 
 def _is_alphanumeric(character: str) -> bool:

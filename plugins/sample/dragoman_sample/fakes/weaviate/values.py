@@ -67,8 +67,8 @@ def _without_surrogates(value: Any) -> Any:
 
 def number(value: float) -> int | float:
     """Return a number as the server's JSON writes it: an integral one has no fraction."""
-    found = float(value)
-    return int(Decimal(repr(found))) if found.is_integer() and abs(found) < 1e21 else found
+    real = float(value)
+    return int(Decimal(repr(real))) if real.is_integer() and abs(real) < 1e21 else real
 
 
 def go_float(value: float) -> str:
@@ -127,10 +127,10 @@ def parse_uuid(text: str) -> str:
 
 def parse_date(text: str) -> tuple[int, str] | None:
     """Return nanoseconds since 1970 and the form in which a date is stored, `None` for what is no date."""
-    found = _DATE.fullmatch(text)
-    if not found:
+    match = _DATE.fullmatch(text)
+    if not match:
         return None
-    *numbers, fraction, zone = found.groups()
+    *numbers, fraction, zone = match.groups()
     year, month, day, hour, minute, second = map(int, numbers)
     digits = (fraction or "")[:9]
     offset = 0 if zone == "Z" else (int(zone[1:3]) * 60 + int(zone[4:])) * (-1 if zone[0] == "-" else 1)
@@ -141,8 +141,8 @@ def parse_date(text: str) -> tuple[int, str] | None:
         return None
     seconds = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(seconds=1)
     nanoseconds = (seconds - offset * 60) * 10**9 + int(digits.ljust(9, "0"))
-    kept = digits.rstrip("0")
-    return nanoseconds, text[:19] + (f".{kept}" if kept else "") + ("Z" if not offset else zone)
+    significant = digits.rstrip("0")
+    return nanoseconds, text[:19] + (f".{significant}" if significant else "") + ("Z" if not offset else zone)
 
 
 def check(kind: str, value: Any, name: str, of_class: str) -> Any:
@@ -203,10 +203,10 @@ def _boolean(value: Any) -> bool:
 
 
 def _date(value: Any) -> str:
-    found = parse_date(value) if isinstance(value, str) else None
-    if not found:
+    date = parse_date(value) if isinstance(value, str) else None
+    if not date:
         raise InvalidError(f"requires a string with a RFC3339 formatted date, but the given value is '{go(value)}'")
-    return found[1]
+    return date[1]
 
 
 def _uuid(value: Any) -> str:
@@ -258,13 +258,13 @@ def _phone(value: Any) -> dict[str, Any]:
         raise InvalidError("phoneNumber.defaultCountry must be a string")
     if not country and not value["input"].startswith("+"):
         raise InvalidError(_NO_COUNTRY)
-    known = _PHONES.get((value["input"], country.upper()))
-    if not known:
+    parsed = _PHONES.get((value["input"], country.upper()))
+    if not parsed:
         raise not_reproduced(f"the phone number {value['input']!r} in {country!r}")
-    code, national, international, formatted = known
-    found = {"countryCode": code, "input": value["input"], "internationalFormatted": international}
-    found |= {"national": national, "nationalFormatted": formatted, "valid": True}
-    return found | ({"defaultCountry": country.upper()} if country else {})
+    code, national, international, formatted = parsed
+    phone = {"countryCode": code, "input": value["input"], "internationalFormatted": international}
+    phone |= {"national": national, "nationalFormatted": formatted, "valid": True}
+    return phone | ({"defaultCountry": country.upper()} if country else {})
 
 
 _SCALARS = {

@@ -27,6 +27,7 @@ _SINCE = {"ContainsAny": (1, 21), "ContainsAll": (1, 21), "Not": (1, 33), "Conta
 
 
 def check_form(where: Where, settings: Settings) -> None:
+    """Refuse a filter that is malformed, whatever the collection."""
     operator = where.get("operator", "")
     if not operator or settings.release < _SINCE.get(operator, ()):
         raise InvalidError(f"unrecognized operator: {operator}")
@@ -42,10 +43,10 @@ def check_form(where: Where, settings: Settings) -> None:
 
 
 def _check_clause(where: Where, operator: str) -> None:
-    given = [key for key in VALUES if key in where and where[key] != []]
-    if len(given) > 1:
+    keys = [key for key in VALUES if key in where and where[key] != []]
+    if len(keys) > 1:
         raise not_reproduced("several values in one clause")
-    if not given:
+    if not keys:
         raise InvalidError(f"got operator '{operator}', but no value<Type> field set")
     path = listed(where.get("path", []))
     if not path:
@@ -75,9 +76,9 @@ def _check_operands(where: Where, operator: str, settings: Settings) -> None:
     operands = listed(where.get("operands") or [])
     if not operands:
         raise InvalidError(f"operator '{operator}', but no operands set - add at least one operand")
-    for position, each in enumerate(operands):
+    for position, operand in enumerate(operands):
         try:
-            check_form(each, settings)
+            check_form(operand, settings)
         except PanicError:
             raise
         except InvalidError as reason:
@@ -90,6 +91,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def value_of(where: Where) -> tuple[str, Any]:
+    """Return the type and the value that a clause compares with."""
     key = next(key for key in VALUES if key in where and where[key] != [])
     return VALUES[key], where[key]
 
@@ -101,7 +103,7 @@ def _named(kind: str) -> str:
 def validate(where: Where, collection: Collection, database: Database) -> str:
     """Return what is wrong with the types of a filter, of all its clauses."""
     if where.get("operands"):
-        wrong = [validate(each, collection, database) for each in listed(where["operands"])]
+        wrong = [validate(operand, collection, database) for operand in listed(where["operands"])]
         return ", ".join(f"child operand at position {place}: {text}" for place, text in enumerate(wrong) if text)
     try:
         _validate_clause(where, collection, database)
@@ -183,5 +185,7 @@ def _validate_type(name: str, kind: str, operator: str, declared: str) -> None:
                 " <ClassNameOfReferencedClass>, <primitvePropOnClass>]"
             )
     elif alias != declared.removesuffix("[]"):
-        wanted = _named(declared.removesuffix("[]"))
-        raise InvalidError(f'data type filter cannot use "{_named(kind)}" on type "{declared}", use "{wanted}" instead')
+        expected = _named(declared.removesuffix("[]"))
+        raise InvalidError(
+            f'data type filter cannot use "{_named(kind)}" on type "{declared}", use "{expected}" instead'
+        )

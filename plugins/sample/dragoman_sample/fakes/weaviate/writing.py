@@ -40,18 +40,18 @@ def stored(database: Database, collection: Collection, properties: dict[str, Any
     Raises:
         InvalidError: one is unknown, or its value is refused.
     """
-    known, found = collection.properties, dict[str, Any]()
-    for given, value in properties.items():
-        name = schema.small(given)
+    definitions, values = collection.properties, dict[str, Any]()
+    for key, value in properties.items():
+        name = schema.small(key)
         if value is None:
             continue
-        if name not in known:
+        if name not in definitions:
             raise InvalidError(
                 f"no such prop with name '{name}' found in class '{collection.name}' in the schema. Check your schema"
                 " files for which properties in this class are available"
             )
-        found[name] = _value(database, known[name], value, name, collection.name)
-    return found
+        values[name] = _value(database, definitions[name], value, name, collection.name)
+    return values
 
 
 def _value(database: Database, definition: dict[str, Any], value: Any, path: str, owner: str) -> Any:
@@ -71,53 +71,53 @@ def _value(database: Database, definition: dict[str, Any], value: Any, path: str
 def _objects(database: Database, definition: dict[str, Any], values: Any, path: str, owner: str) -> list[Any]:
     if not isinstance(values, list):
         raise InvalidError(f"not an object array, but {go_type(values)}")
-    found = []
-    for position, each in enumerate(values):
+    objects = []
+    for position, item in enumerate(values):
         try:
-            found.append(_object(database, definition, each, path, owner))
+            objects.append(_object(database, definition, item, path, owner))
         except InvalidError as reason:
             raise InvalidError(f"invalid object '{position}' in array: {reason}") from None
-    return found
+    return objects
 
 
 def _object(database: Database, definition: dict[str, Any], value: Any, path: str, owner: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidError(f"object must be a map, but got: {go_type(value)}")
-    known = {each["name"]: each for each in definition["nestedProperties"]}
-    found: dict[str, Any] = {}
+    definitions = {member_definition["name"]: member_definition for member_definition in definition["nestedProperties"]}
+    members: dict[str, Any] = {}
     for name, member in value.items():
         inner = f"{path}.{name}"
-        if name not in known:
+        if name not in definitions:
             raise InvalidError(f"unknown property '{inner}'")
         if member is None:
             # Unlike a property, a nested null is kept.
-            found[name] = None
+            members[name] = None
             continue
         try:
-            found[name] = _value(database, known[name], member, inner, owner)
+            members[name] = _value(database, definitions[name], member, inner, owner)
         except InvalidError as reason:
             raise InvalidError(f"property '{inner}': {reason}") from None
-    return found
+    return members
 
 
-def vector(given: dict[str, Any], shard: Shard) -> list[float] | None:
+def vector(body: dict[str, Any], shard: Shard) -> list[float] | None:
     """Return the vector of a body.
 
     Raises:
         InvalidError: its length is not that of the others.
     """
-    if not given.get("vector"):
+    if not body.get("vector"):
         return None
-    found = [float32(each) for each in given["vector"]]
-    other = next((item.vector for item in shard.objects.values() if item.vector), found)
-    if len(other) != len(found):
+    components = [float32(component) for component in body["vector"]]
+    other = next((item.vector for item in shard.objects.values() if item.vector), components)
+    if len(other) != len(components):
         raise InvalidError(
-            f"new node has a vector with length {len(found)}. Existing nodes have vectors with length {len(other)}:"
-            " vector dimensions do not match the index dimensions"
+            f"new node has a vector with length {len(components)}. Existing nodes have vectors with length "
+            f"{len(other)}: vector dimensions do not match the index dimensions"
         )
-    return found
+    return components
 
 
-def vectors(given: dict[str, Any]) -> dict[str, Any]:
+def vectors(body: dict[str, Any]) -> dict[str, Any]:
     """Return the named vectors of a body."""
-    return {name: [float32(each) for each in value] for name, value in (given.get("vectors") or {}).items()}
+    return {name: [float32(component) for component in value] for name, value in (body.get("vectors") or {}).items()}
