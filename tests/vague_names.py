@@ -44,7 +44,7 @@ VAGUE = frozenset(
 """Pronouns, participles and adverbs, which stand in for the noun that a reader looks for."""
 
 LIMITS = {
-    "runtime": 33,
+    "runtime": 25,
     "registry": 3,
     "plugins/api": 14,
 }

@@ -244,10 +244,10 @@ class FileTarget(StreamTarget):
             os.fsync(self._stream.fileno())
             files.write(self._checkpoint, msgspec.json.encode(checkpoint), mode=0o600)
 
-    def take(self, made: Path) -> None:
+    def take(self, path: Path) -> None:
         """Replace the part with a file that was built from it."""
-        self._source = made
-        with self.guarding(), made.open("rb") as file:
+        self._source = path
+        with self.guarding(), path.open("rb") as file:
             self._digest = hashlib.file_digest(file, "sha256")
             self.bytes = file.tell()
 

@@ -33,14 +33,16 @@ _NONE: Mapping[str, str] = {}
 class CanBePinned(Exception):  # noqa: N818 - a cause that a person can remove, not an error
     """The cause of an error that a person can answer by pinning the certificates."""
 
-    def __init__(self, met: Sequence[MetCertificate]) -> None:
-        super().__init__(", ".join(certificate.server for certificate in met))
-        self.met = met
+    def __init__(self, certificates: Sequence[MetCertificate]) -> None:
+        super().__init__(", ".join(certificate.server for certificate in certificates))
+        self.met = certificates
 
 
-def explained(error: ConnectionFailedError, met: Sequence[MetCertificate], *, name: str) -> ConnectionFailedError:
+def explained(
+    error: ConnectionFailedError, certificates: Sequence[MetCertificate], *, name: str
+) -> ConnectionFailedError:
     """Return the error of a connection that was refused for a certificate, with the certificates that the host saw."""
-    refused = [certificate for certificate in met if not certificate.trusted]
+    refused = [certificate for certificate in certificates if not certificate.trusted]
     if changed := [certificate for certificate in refused if certificate.profile.pinned_certificate]:
         return _changed(changed, name)
     if possible := [certificate for certificate in refused if not certificate.obstacle]:
@@ -56,18 +58,20 @@ def explained(error: ConnectionFailedError, met: Sequence[MetCertificate], *, na
     return error
 
 
-def check_pins(wanted: Sequence[str], met: Sequence[MetCertificate], *, name: str) -> dict[str, str]:
+def check_pins(fingerprints: Sequence[str], certificates: Sequence[MetCertificate], *, name: str) -> dict[str, str]:
     """Return the pins for the fingerprints that a person entered.
 
     Raises:
         ConfigurationError: No server shows such a certificate, or it would be refused even if it were pinned.
     """
     edit = f"dragoman connections edit {quote(name)}"
-    if missing := [fingerprint for fingerprint in wanted if fingerprint not in [c.fingerprint for c in met]]:
-        answers = "; ".join(f"{c.server} shows {c}" for c in met) or "no server could be reached"
+    if missing := [
+        fingerprint for fingerprint in fingerprints if fingerprint not in [c.fingerprint for c in certificates]
+    ]:
+        answers = "; ".join(f"{c.server} shows {c}" for c in certificates) or "no server could be reached"
         hint = "compare the fingerprints with the server's operator: the wrong server may answer"
         raise ConfigurationError(f"no server shows the certificate {', '.join(missing)}: {answers}", hint=hint)
-    chosen = [certificate for certificate in met if certificate.fingerprint in wanted]
+    chosen = [certificate for certificate in certificates if certificate.fingerprint in fingerprints]
     for certificate in chosen:
         if certificate.obstacle:
             reason = (

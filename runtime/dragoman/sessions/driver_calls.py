@@ -205,9 +205,9 @@ class DriverCalls:
         names = [name for name in facts.columns if name.isprintable()]
         error.message += did_you_mean(near_names(column, names))
         listed = ", ".join(name[:LONGEST_NAME] for name in names[:SHOWN_COLUMNS])
-        more = f" and {len(facts.columns) - SHOWN_COLUMNS:,} more" if len(facts.columns) > SHOWN_COLUMNS else ""
+        rest = f" and {len(facts.columns) - SHOWN_COLUMNS:,} more" if len(facts.columns) > SHOWN_COLUMNS else ""
         remedy = Remedy(RemedyKind.DESCRIBE_OBJECT, {"connection": self.driver.info.name, "object": object_name})
-        error.advise(f"the columns of {quoted(object_name)} are {listed}{more}", remedy)
+        error.advise(f"the columns of {quoted(object_name)} are {listed}{rest}", remedy)
 
     @asynccontextmanager
     async def parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:

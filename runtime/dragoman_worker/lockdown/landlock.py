@@ -49,11 +49,13 @@ def version() -> int:
     return syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
 
 
-def ruleset_of(known: int) -> bytes:
+def ruleset_of(abi_version: int) -> bytes:
     """Encode a ruleset that handles every right of an ABI (1 or later). Kernels refuse rights that they do not know."""
-    handled = next(mask for abi, mask in _FS_MASKS.items() if known >= abi)
-    attributes = struct.pack("=QQQ", handled, _NET_MASK if known >= 4 else 0, _SCOPE_MASK if known >= 6 else 0)
-    return attributes[: 8 if known < 4 else 16 if known < 6 else 24]
+    handled = next(mask for abi, mask in _FS_MASKS.items() if abi_version >= abi)
+    attributes = struct.pack(
+        "=QQQ", handled, _NET_MASK if abi_version >= 4 else 0, _SCOPE_MASK if abi_version >= 6 else 0
+    )
+    return attributes[: 8 if abi_version < 4 else 16 if abi_version < 6 else 24]
 
 
 def restrict(

@@ -30,11 +30,11 @@ def die_with(parent: int) -> None:
         os._exit(3)
 
 
-def leave_behind(*kept: int) -> None:
+def leave_behind(*further: int) -> None:
     """Leave what the host passed on unasked: its terminal's signals, its folder, and all descriptors but its output.
 
     Args:
-        kept: Further descriptors to keep.
+        further: Further descriptors to keep.
     """
     os.setsid()
     os.chdir("/")
@@ -42,7 +42,7 @@ def leave_behind(*kept: int) -> None:
         descriptors = {int(name) for name in os.listdir("/dev/fd")}  # noqa: PTH208 - pathlib takes longer than the rest
     except OSError:
         descriptors = set(range(os.sysconf("SC_OPEN_MAX")))
-    for descriptor in descriptors.difference(kept, (0, 1, 2)):
+    for descriptor in descriptors.difference(further, (0, 1, 2)):
         with suppress(OSError):  # the listing's own
             os.close(descriptor)
 

@@ -188,9 +188,9 @@ class ChangeConformance:
             expected: Values = {name: 12_345_678_901_234_567}
             plan = await _plan(target, msgspec.structs.replace(insert, values={**insert.values, **expected}))
             [outcome] = await target.driver.apply_change(plan) if plan.planned else plan.refusals
-            said = [note for note in plan.notes if note.column == name or f"'{name}'" in note.reason]
+            notes = [note for note in plan.notes if note.column == name or f"'{name}'" in note.reason]
             for row in await target.all_rows(target.scratch):
-                if outcome.status is OutcomeStatus.APPLIED and row.key.id == outcome.id and not said:
+                if outcome.status is OutcomeStatus.APPLIED and row.key.id == outcome.id and not notes:
                     _stored_alike(row, expected, expected)
                     cell = CellRequest(key=row.key, column=name)
                     assert await target.driver.fetch_cell(cell) == row[name], f"{name}: fetch_cell loses digits"

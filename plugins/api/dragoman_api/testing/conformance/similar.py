@@ -39,9 +39,9 @@ class SimilarConformance:
                 ]
                 assert page.columns[-1].name not in names
                 assert len(page.cells) == len(page.keys) == min(limit, len(page.cells))
-                found = [identity(row_key) for row_key in page.keys]
-                assert len({*found}) == len(found), column
-                assert {*found} <= stored - {identity(key)}, column
+                identities = [identity(row_key) for row_key in page.keys]
+                assert len({*identities}) == len(identities), column
+                assert {*identities} <= stored - {identity(key)}, column
                 distances: list[Any] = [cells[-1] for cells in page.cells]
                 assert distances == sorted(distances), column
 
@@ -100,8 +100,8 @@ async def _vectors(target: Target) -> list[tuple[str, RowKey, list[float]]]:
     for column in (await target.describe()).columns:
         if column.dimensions is not None:
             names = {f"{column.name}.{member}": member for member in column.members} or {column.name: ""}
-            found = [(name, await _vector(target, column, member)) for name, member in names.items()]
-            vectors += [(name, *vector) for name, vector in found if vector is not None]
+            named_vectors = [(name, await _vector(target, column, member)) for name, member in names.items()]
+            vectors += [(name, *vector) for name, vector in named_vectors if vector is not None]
     if not vectors:
         pytest.skip("no row of the object has a vector")
     return vectors

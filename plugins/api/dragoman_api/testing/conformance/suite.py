@@ -51,22 +51,22 @@ class ManifestConformance:
         hooks = hooks_of(target.driver)
         assert {*target.manifest["hooks"]} == hooks
         claimed = {*target.manifest["capabilities"]}
-        shown = {name for name, needed in _HOOKS.items() if hooks.issuperset(needed)}
+        proven = {name for name, needed in _HOOKS.items() if hooks.issuperset(needed)}
         if "describe_object" in hooks:
             described = await target.describe()
-            shown |= {"sort"} if any(column.sortable for column in described.columns) else set()
-            shown |= {"time-range"} if described.time is not None else set()
+            proven |= {"sort"} if any(column.sortable for column in described.columns) else set()
+            proven |= {"time-range"} if described.time is not None else set()
             if not any(column.operators for column in described.columns):
-                shown -= {"filter"}
-        judged = {*_HOOKS, "sort", *({"time-range"} & shown)}
-        if {"edit", "drop"} <= shown and not target.scratch:
+                proven -= {"filter"}
+        judged = {*_HOOKS, "sort", *({"time-range"} & proven)}
+        if {"edit", "drop"} <= proven and not target.scratch:
             judged -= {"edit", "drop"}
         for name, change in (("edit", target.insert()), ("drop", Drop(target.scratch))) if target.scratch else ():
-            if name in shown:
+            if name in proven:
                 await target.describe(target.scratch)
                 plan = await target.driver.plan_change(PlanRequest(changes=[change]))
-                shown -= set() if plan.planned else {name}
-        assert claimed & judged == shown & judged
+                proven -= set() if plan.planned else {name}
+        assert claimed & judged == proven & judged
 
     async def test_each_further_capability_is_shown_by_a_call(self, target: Target) -> None:
         """A claim that no hook shows is shown by its calls.
