@@ -169,12 +169,11 @@ _HOST = {
     "imports.batches": _LOADS,
     "imports.checkpoints": _LOADS,
     "imports.new_objects": "drivers/elasticsearch/importing/test_creations.py runtime/test_import_proposals.py",
-    "imports.row_documents": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py "
-    "drivers/weaviate/importing/test_loads.py",
     "imports.loads": _LOADS,
     "imports.parquet": "runtime/test_import_parquet.py runtime/test_import_files.py",
     "imports.column_mapping": "drivers/weaviate/importing/test_loads.py drivers/elasticsearch/importing/test_loads.py",
-    "imports.records": "runtime/test_import_files.py",
+    "imports.records": f"runtime/test_import_files.py {_LOADS} drivers/elasticsearch/importing/test_kinds.py "
+    "drivers/weaviate/importing/test_loads.py",
     "imports.batch_sending": _LOADS,
     "imports.csv_rows": "runtime/test_import_files.py",
     "imports.sources": "runtime/test_import_files.py",

@@ -27,8 +27,7 @@ from dragoman.imports.checkpoints import (
 )
 from dragoman.imports.column_mapping import RowInserts
 from dragoman.imports.csv_rows import SeparatedRows
-from dragoman.imports.records import Record, read_array, read_pairs, read_values
-from dragoman.imports.row_documents import Wishes
+from dragoman.imports.records import Record, Wishes, read_array, read_pairs, read_values
 from dragoman.imports.sources import ImportSource, choose
 from dragoman.spellings import Quoted
 from dragoman_api.cells import Json

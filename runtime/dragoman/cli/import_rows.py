@@ -231,7 +231,7 @@ def _resumable(options: Options, load: Load) -> Iterator[None]:
         report = load.report
         if any(report.counts.values()):
             say(f"stopped after {show_rows(report.rows)}: {counts_of(report)}")
-        if not load.resumable or (failure and failure.code in FINAL):
+        if not load.report.resumable or (failure and failure.code in FINAL):
             raise
         if failure:
             failure.details.update(report.counts)

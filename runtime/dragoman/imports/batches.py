@@ -12,8 +12,7 @@ from dragoman_api.changes import Drop, Insert, InsertBatch, OutcomeStatus
 from dragoman_api.errors import DragomanError
 from dragoman_api.grid import RowId
 
-from .records import Record, RecordKey
-from .row_documents import UnplacedError, usual_uuid
+from .records import Record, RecordKey, UnplacedError, usual_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -20,15 +20,14 @@ from dragoman_api.cells import Json
 from dragoman_api.columns import Written
 from dragoman_api.kit.page_columns import MEMBERS, OTHERS, LeftOut, columns_left_out
 
-from .row_documents import DocumentInserts, Members, UnplacedError, check_object, id_elsewhere, object_of, read_id
+from .records import DocumentInserts, Members, UnplacedError, check_object, id_elsewhere, object_of, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from dragoman_api.columns import Description, Note
 
-    from .records import Record
-    from .row_documents import Wishes
+    from .records import Record, Wishes
 
 _text = msgspec.json.Decoder(str)
 _encoder = msgspec.json.Encoder()

@@ -19,15 +19,14 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
 
 from .column_mapping import Gathered, MemberPlace, MemberPlaces, move_parts
-from .records import RECORD_BYTES, Record, split_lines
-from .row_documents import Members, UnplacedError, address_of, id_elsewhere, read_id
+from .records import RECORD_BYTES, Members, Record, UnplacedError, address_of, id_elsewhere, read_id, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dragoman_api.columns import Column, Description
 
-    from .row_documents import Wishes
+    from .records import Wishes
     from .sources import ImportSource
 
 _DELIMITERS = ";\t,|"

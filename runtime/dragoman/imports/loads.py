@@ -14,7 +14,6 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from dragoman.sessions.selections import check_owner
-from dragoman_api.changes import NewObject
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DragomanError, ObjectNotFoundError
 from dragoman_api.kit.page_columns import columns_left_out
@@ -22,17 +21,16 @@ from dragoman_api.kit.page_columns import columns_left_out
 from .batch_sending import ON_CONFLICT, Writer
 from .batches import BatchReader, no_counts
 from .checkpoints import Ledger, checkpoint_path, rejected_path
-from .copies import check_copy, stream_rows
-from .new_objects import SAMPLES, TypeProposal, make_object, plan_object, propose, sampled
+from .new_objects import TypeProposal, make_object, plan_for_rows
 from .readers import FileRows
-from .row_documents import DocumentInserts, Wishes, check_id
+from .records import DocumentInserts, Wishes, check_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dragoman.sessions.rows import Rows
     from dragoman.sessions.session import Session
-    from dragoman_api.changes import NewColumn, PlannedRequest
+    from dragoman_api.changes import PlannedRequest
     from dragoman_api.columns import Description
 
     from .batches import Batch, Maker
@@ -44,9 +42,6 @@ AT_ONCE = 4
 
 MAX_BATCH = 5_000
 """Maximum number of rows of a batch."""
-
-UNCONFIRMED = "types-unconfirmed"
-"""The code of the error for a new object whose types nobody has confirmed."""
 
 _SHOWN = 200  # characters of a first line in a message
 BATCH = 2_000
@@ -175,18 +170,13 @@ class Load:
         self._rows: RowInserts | None = None
         self.report = LoadReport(file=str(file), object=object, format=options.format or "")
 
-    @property
-    def resumable(self) -> bool:
-        """Whether another run can continue after `run` has failed."""
-        return self.report.resumable
-
     async def run(self) -> LoadReport:
         """Load the file.
 
         Raises:
             ConfigurationError: An option or the file cannot be used; rows that were read before are loaded.
             DragomanError: The load was stopped: a guard vetoed a call, or the server or the driver failed. `report`
-                counts the rows by outcome, and `resumable` says whether another run can continue. An error that
+                counts the rows by outcome, and says whether another run can continue. An error that
                 `progress` or `preview` raises stops the load in the same way.
         """
         _check(self._options)
@@ -198,6 +188,8 @@ class Load:
 
     async def _copy(self, rows: Rows) -> None:
         """Load the rows of another connection while they are exported."""
+        from .copies import check_copy, stream_rows
+
         check_copy(rows, self._session)
         description = await rows.describe()
         self._like, self._options = description.structure, msgspec.structs.replace(self._options, format="rows")
@@ -268,13 +260,10 @@ class Load:
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
         options = self._options
-        samples: list[str] = []
-        columns: list[NewColumn] = []
-        if not self._like and self._file_rows.names:
-            columns = await self._typed()
-        elif not self._like:
-            samples = await run_sync(self._sampled, abandon_on_cancel=True)
-        planned = await plan_object(self._session, NewObject(self._object, self._like, samples, columns))
+        planned, self.report.proposal = await plan_for_rows(
+            self._session, self._file_rows, self._wishes, like=self._like, types=options.types,
+            confirm=self._confirm_types,
+        )  # fmt: skip
         (self._preview if options.dry_run else self._announce)(planned)
         if options.dry_run:
             text = f"{self._object!r} does not exist, so its rows are not planned before it is made"
@@ -282,23 +271,6 @@ class Load:
             return None
         await make_object(self._session, self._object, planned)
         return await self._session.describe(self._object)
-
-    async def _typed(self) -> list[NewColumn]:
-        """Return the columns of the new object with types that were confirmed."""
-        proposal = await run_sync(propose, self._file_rows, self._wishes, self._options.types, abandon_on_cancel=True)
-        self.report.proposal = proposal
-        if self._confirm_types is not None:
-            await self._confirm_types(proposal)
-        elif guessed := {column.name: str(column.type) for column in proposal.guessed}:
-            text = f"{self._object!r} does not exist, and the file does not say of what types its columns are"
-            hint = f"after a look at the file: types={guessed!r}"
-            raise ConfigurationError(text, hint=hint, code=UNCONFIRMED)
-        return proposal.new_columns(self._options.id)
-
-    def _sampled(self) -> list[str]:
-        """Return the first rows as JSON texts; they are read again later."""
-        first = self._file_rows.look_ahead(SAMPLES)
-        return sampled(first, self._wishes, rows=self.report.format in ("rows", "bulk"))
 
     def _begin(self, description: Description) -> None:
         """Prepare to read the rows, and continue an earlier run that was interrupted."""
@@ -521,6 +493,6 @@ async def load(
         return await job.run()
     except DragomanError as error:
         error.details.update(job.report.counts)
-        if job.resumable:
+        if job.report.resumable:
             error.advise("load with resume=True to continue")
         raise

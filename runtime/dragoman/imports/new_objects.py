@@ -7,27 +7,30 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from anyio.to_thread import run_sync
 
 from dragoman.exports.csv_lines import unescaped
 from dragoman.spellings import Quoted, did_you_mean, near_names
-from dragoman_api.changes import NewColumn
+from dragoman_api.changes import NewColumn, NewObject
 from dragoman_api.columns import ColumnKind, Description
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import ConfigurationError, QueryError, UnsupportedOperationError
 from dragoman_api.kit import operands
 
-from .row_documents import DocumentInserts
+from .records import DocumentInserts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from dragoman.sessions.session import Session
-    from dragoman_api.changes import NewObject, PlannedRequest
+    from dragoman_api.changes import PlannedRequest
 
     from .readers import FileRows
-    from .records import Record
-    from .row_documents import Wishes
+    from .records import Record, Wishes
 
+
+UNCONFIRMED = "types-unconfirmed"
+"""The code of the error for a new object whose types nobody has confirmed."""
 
 SAMPLES = 200
 """The number of rows that show a driver what the object has to hold."""
@@ -48,6 +51,48 @@ def sampled(records: Iterable[Record], wishes: Wishes, *, rows: bool) -> list[st
                 maker.fill(record)
                 texts.append(record.document or "")
     return texts
+
+
+async def plan_for_rows(
+    session: Session,
+    rows: FileRows,
+    wishes: Wishes,
+    *,
+    like: str,
+    types: Mapping[str, str],
+    confirm: Callable[[TypeProposal], Awaitable[None]] | None,
+) -> tuple[PlannedRequest, TypeProposal | None]:
+    """Return the request that creates an object as its first rows need it, and the proposal for a table's columns.
+
+    Args:
+        session: The open connection.
+        rows: The rows, which are read again later.
+        wishes: What the load says of the object and its columns.
+        like: The structure of an object that the new one shall have; empty to look at the rows.
+        types: The types that the caller says, by the new names of the columns.
+        confirm: Awaited with the types of a table; raises an error if they are not wanted. None if nobody can be asked.
+
+    Raises:
+        ConfigurationError: The file cannot be used, or nobody has confirmed its types (code ``types-unconfirmed``).
+        UnsupportedOperationError: The driver creates no objects.
+        QueryError: The driver cannot create this one.
+    """
+    samples: list[str] = []
+    columns: list[NewColumn] = []
+    proposal: TypeProposal | None = None
+    if not like and rows.names:
+        proposal = await run_sync(propose, rows, wishes, types, abandon_on_cancel=True)
+        if confirm is not None:
+            await confirm(proposal)
+        elif guessed := {column.name: str(column.type) for column in proposal.guessed}:
+            text = f"{wishes.object!r} does not exist, and the file does not say of what types its columns are"
+            hint = f"after a look at the file: types={guessed!r}"
+            raise ConfigurationError(text, hint=hint, code=UNCONFIRMED)
+        columns = proposal.new_columns(wishes.id)
+    elif not like:
+        first = await run_sync(rows.look_ahead, SAMPLES, abandon_on_cancel=True)
+        samples = sampled(first, wishes, rows=rows.format in ("rows", "bulk"))
+    return await plan_object(session, NewObject(wishes.object, like, samples, columns)), proposal
 
 
 async def plan_object(session: Session, new: NewObject) -> PlannedRequest:

@@ -9,7 +9,7 @@ import msgspec
 
 from .new_objects import TypeProposal, propose
 from .readers import FileRows
-from .row_documents import Wishes, object_of, read_id
+from .records import Wishes, object_of, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

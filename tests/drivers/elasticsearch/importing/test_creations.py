@@ -11,8 +11,7 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
 from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman.imports.new_objects import make_object, plan_object, sampled
-from dragoman.imports.records import Record
-from dragoman.imports.row_documents import Wishes
+from dragoman.imports.records import Record, Wishes
 from dragoman_api import QueryError, hookimpl
 from dragoman_api.changes import NewColumn, NewObject, Plan
 from dragoman_api.columns import ColumnKind
