@@ -47,7 +47,7 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help changelog setup demo test quick slow some floors floors-single installs audit fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
+.PHONY: help changelog setup demo test quick slow some floors floors-single installs audit rotation fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -122,6 +122,16 @@ installs: $(TOOLS) release ## install the release with pip, uv and pipx on each 
 
 audit: $(TOOLS) ## ask what is known to be vulnerable among the pinned packages and the page's; 3 if no service answers
 	@$(BIN)/python -m tests.audit
+
+ROTATION := build/rotation
+TURN := tests/api tests/worker tests/registry/client tests/registry/trust
+rotation: $(TOOLS) $(BUNDLE) ## default tests of the wire, the sandbox and the store on 3.12, 3.13 or 3.14, whose turn it is: TURN="tests" for all
+	@python=$$($(BIN)/python -m tests.installs --in-turn); \
+	  [ -n "$$python" ] || { echo "Tests on another Python skipped: there is none from 3.12 on."; exit 0; }; \
+	  rm -rf $(ROTATION) && mkdir -p build && $(uv) venv -q --python "$$python" $(ROTATION) && \
+	  $(call patiently,installing packages,$(uv) pip install -q --python $(ROTATION)/bin/python -r tests/requirements.txt) && \
+	  $(ROTATION)/bin/python -m pytest -q -n auto --dist loadfile -m "not slow" $(TURN) && \
+	  echo "Python of the day: $$($(ROTATION)/bin/python --version)"
 
 fuzz: $(TOOLS) $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)

@@ -167,6 +167,18 @@ def choose(programs: list[str]) -> Python | None:
     return None
 
 
+def in_turn(interpreters: list[Python], day: int) -> Python | None:
+    """Choose the interpreter of a day; never the one that runs this, which has all tests. None where there is no other.
+
+    >>> each = [Python(Path("/p"), version, ()) for version in ("3.12.1", "3.13.0", "3.14.2")]
+    >>> [in_turn(each, day).version for day in (0, 1, 2, 3)]
+    ['3.12.1', '3.13.0', '3.14.2', '3.12.1']
+    """
+    own = f"3.{sys.version_info.minor}."
+    others = [python for python in interpreters if not python.version.startswith((own, "3.11."))]
+    return others[day % len(others)] if others else None
+
+
 @contextmanager
 def release_beside(release: Path) -> Iterator[Path]:
     """Copy a release to where every user can read it; what is installed from it lies beside it until the end."""
@@ -222,5 +234,11 @@ def main(release: Path) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("release", type=Path)
-    sys.exit(main(parser.parse_args().release.resolve()))
+    parser.add_argument("release", type=Path, nargs="?")
+    parser.add_argument("--in-turn", action="store_true", help="print the Python whose turn it is, and do nothing else")
+    arguments = parser.parse_args()
+    if arguments.in_turn:
+        chosen = in_turn(pythons(), int(time.time()) // 86_400)
+        print(chosen.path if chosen else "")
+    else:
+        sys.exit(main(arguments.release.resolve()))

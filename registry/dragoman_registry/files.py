@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
 
 from dragoman_api.errors import RegistryError
@@ -32,10 +33,34 @@ MAX_STATE = 64 << 20
 
 _LOCKLESS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 """Errors of a file system that has no locks, such as some network file systems."""
+_ELSEWHERE = "set DRAGOMAN_HOME to a folder"
+_REFUSED = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space in {folder}"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), f"make {{folder}} writable, or {_ELSEWHERE} that is"),
+    errno.EROFS: f"{_ELSEWHERE} that can be written",
+    errno.ENOLCK: f"{_ELSEWHERE} on a disk of this machine",
+    errno.EIO: "check the disk of {folder}",
+}
+_USED_UP = {
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "close some connections, or allow more open files: ulimit -n 8192"),
+    **dict.fromkeys((errno.ENOMEM, errno.EAGAIN), "end other programs: memory, or the number of processes, is used up"),
+}
 _DRAFT = re.compile(r"[0-9a-f]{12}\.tmp")
 _FORBIDDEN = frozenset('<>:"|?*\\') | set(map(chr, range(32))) | {"\x7f"}
 _PORTS = {f"{port}{number}" for port in ("com", "lpt") for number in "123456789¹²³"}
 _DEVICES = {"con", "prn", "aux", "nul", "conin$", "conout$"} | _PORTS
+
+
+def remedy(error: OSError, folder: Path | None = None) -> str:
+    """Return what a person can do about an error of the system; empty if unknown.
+
+    Args:
+        error: The error.
+        folder: The folder of dragoman's that was to be written; None if it was something else.
+    """
+    if folder is None:
+        return _USED_UP.get(error.errno or 0, "")
+    return {**_REFUSED, **_USED_UP}.get(error.errno or 0, "").format(folder=quote(str(folder)))
 
 
 def sync(path: Path) -> None:
@@ -300,7 +325,7 @@ def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | No
     while True:
         descriptor = open_folder(path) if folder else open_lock_file(path, mode=mode)
         try:
-            acquired = take_lock(descriptor, wait=False)
+            acquired = take_lock(descriptor, path, wait=False)
         except BaseException:
             os.close(descriptor)
             raise
@@ -315,7 +340,11 @@ def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | No
 def share(folder: Path) -> int:
     """Take a shared lock on a folder, waiting for it; the folder need not be writable."""
     descriptor = open_folder(folder)
-    take_lock(descriptor, shared=True)
+    try:
+        take_lock(descriptor, folder, shared=True)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
@@ -325,7 +354,7 @@ def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = open_folder(path) if path.is_dir() else open_lock_file(path, mode=0o644)
     try:
-        take_lock(descriptor)
+        take_lock(descriptor, path)
         yield
     finally:
         os.close(descriptor)
@@ -343,18 +372,12 @@ def exclusively(path: Path) -> Iterator[None]:
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + LOCK_SECONDS, 0.001
-    try:
-        while (descriptor := try_lock(lock, mode=0o600)) is None:
-            if time.monotonic() > until:
-                reason = f"another process has kept it locked for {LOCK_SECONDS:g} s (see: fuser {lock})"
-                raise TimeoutError(errno.ETIMEDOUT, reason, str(path))
-            time.sleep(pause)
-            pause = min(2 * pause, 0.05)
-    except OSError as error:
-        if error.errno in _LOCKLESS:
-            reason = f"its file system cannot lock files ({error.strerror})"
-            raise OSError(error.errno, reason, str(path)) from error
-        raise
+    while (descriptor := try_lock(lock, mode=0o600)) is None:
+        if time.monotonic() > until:
+            reason = f"another process has kept it locked for {LOCK_SECONDS:g} s (see: fuser {lock})"
+            raise TimeoutError(errno.ETIMEDOUT, reason, str(path))
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
     try:
         yield
     finally:
@@ -396,12 +419,21 @@ def open_folder(folder: Path) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def take_lock(descriptor: int, *, shared: bool = False, wait: bool = True) -> bool:
-    """Take the lock, exclusive or shared; return whether it was taken."""
+def take_lock(descriptor: int, path: Path, *, shared: bool = False, wait: bool = True) -> bool:
+    """Take the lock on an open file or folder, exclusive or shared; return whether it was taken.
+
+    Raises:
+        OSError: Its file system has no locks (ENOLCK, whatever the system itself says).
+    """
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno not in _LOCKLESS:
+            raise
+        reason = f"its file system cannot lock files ({error.strerror})"
+        raise OSError(errno.ENOLCK, reason, str(path)) from error
     return True
 
 

@@ -85,7 +85,7 @@ def share_home(paths: Paths) -> int | None:
     except OSError:
         return None
     try:
-        if take_lock(descriptor, shared=True, wait=False):
+        if take_lock(descriptor, paths.data, shared=True, wait=False):
             return descriptor
     except OSError:  # the file system has no locks
         os.close(descriptor)
@@ -108,7 +108,7 @@ def sole_use(paths: Paths) -> Iterator[None]:
         with suppress(OSError):  # there is no folder, or no lock
             descriptor = open_folder(paths.data)
             stack.callback(os.close, descriptor)
-            if not take_lock(descriptor, wait=False):
+            if not take_lock(descriptor, paths.data, wait=False):
                 users = ", ".join(_lock_holders(descriptor))
                 reason = f"a dragoman process uses {paths.data}{f' (process {users})' if users else ''}"
                 raise Refused(f"{reason}; nothing was removed", hint="end it, then: dragoman uninstall")

@@ -269,8 +269,8 @@ def change_file(path: Path, edit: Callable[[bytes], bytes], *, mode: int = 0o600
     try:
         files.change(path, edit, mode=mode)
     except OSError as error:
-        hint = f"make {path.parent} writable, or set DRAGOMAN_HOME to a folder that is"
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}", hint=hint) from error
+        text = f"{path} cannot be written: {error.strerror or error}"
+        raise ConfigurationError(text, hint=files.remedy(error, path.parent)) from error
 
 
 def change_toml(path: Path, edit: Callable[[TOMLDocument, dict[str, Any]], None], *, mode: int) -> None:

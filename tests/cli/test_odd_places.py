@@ -106,12 +106,3 @@ def test_help_is_the_same_without_docstrings(words, told):
     ]
     assert said[0].stdout == said[1].stdout
     assert told in said[0].stdout
-
-
-def test_a_doctor_sees_that_a_home_is_read_only(own, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    findings = {finding["subject"]: finding for finding in own("doctor", "--json", code=None).json["findings"]}
-    for folder in ("config", "data", "state", "cache"):
-        assert (findings[folder]["state"], findings[folder]["remedy"]) == (
-            "warning", "set DRAGOMAN_HOME to a folder that you can write",
-        )  # fmt: skip

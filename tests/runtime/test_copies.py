@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import pytest
 
 import dragoman
 from dragoman import Runtime, SavedConnection
 from dragoman_api import ConsoleRequest
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, ObjectNotFoundError
 from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 
 MAPPING = {"sku": {"type": "keyword"}, "n": {"type": "long"}, "private": {"type": "keyword"}}
@@ -52,6 +54,19 @@ async def copied(session, folder):
 
 async def test_a_copy_has_all_members_of_each_row(shop, tmp_path):
     assert await copied(shop, tmp_path) == ROWS
+
+
+async def test_a_load_that_cannot_keep_its_place_makes_no_object(shop, tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    (tmp_path / "new.ndjson").write_text('{"sku": "a"}\n')
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(ConfigurationError, match="its file system cannot lock files") as caught:
+        await dragoman.load(shop, "new", file=tmp_path / "new.ndjson", create=True)
+    assert caught.value.hint.startswith("put the file on a disk of this machine")
+    with pytest.raises(ObjectNotFoundError):
+        await shop.describe("new")
 
 
 async def test_a_copy_that_would_leave_columns_out_is_refused_and_makes_nothing(shop, tmp_path):

@@ -148,6 +148,8 @@ def test_what_no_file_can_be_is_refused(tmp_path, to, given, reason):
         (errno.EDQUOT, "free some space"),
         (errno.ENOENT, "create the folder first"),
         (errno.EACCES, "choose a folder that you can write to"),
+        (errno.ENOLCK, "choose a folder on a disk of this machine"),
+        (errno.EMFILE, "close some connections"),
         (None, "choose a folder that you can write to"),
     ],
 )

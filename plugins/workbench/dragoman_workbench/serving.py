@@ -196,7 +196,8 @@ class EntryFile:
             _check_private(folder)
             remove_ended(folder, "open-*.html")
         except OSError as error:
-            raise ConfigurationError(f"{folder} cannot be used: {error.strerror}", hint="set DRAGOMAN_HOME") from error
+            hint = "set DRAGOMAN_HOME to a folder that can be written"
+            raise ConfigurationError(f"{folder} cannot be used: {error.strerror}", hint=hint) from error
         self.path = folder / f"open-{os.getpid()}.html"
         HELD.add(self.path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import subprocess
@@ -21,7 +20,7 @@ import msgspec
 
 from dragoman_api.errors import DragomanError, InstallError, IntegrityError, from_code
 from dragoman_api.wording import quoted
-from dragoman_registry.files import below, share, try_lock
+from dragoman_registry.files import below, remedy, share, try_lock
 from dragoman_registry.index.registry_reader import changed
 from dragoman_registry.validation import Fault, Unreadable, decode, rejected
 from dragoman_registry.wheels.archive_checks import inspect
@@ -110,10 +109,8 @@ def _explained(store: Store, release: Release) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = f"free some space in {store.root}"
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            hint = f"make {store.root} writable, or set DRAGOMAN_HOME to a writable folder"
-        elif isinstance(error, TimeoutError):
+        hint = remedy(error, store.root)
+        if isinstance(error, TimeoutError):
             hint = "try again, since this machine may be busy; if it fails again, tell the driver's author"
         reason = error.strerror or str(error) or "it took too long to start"  # a TimeoutError has no text
         reason += f": {error.filename}" if error.filename else ""
@@ -175,6 +172,7 @@ class _Work:
         self._locks.callback(os.close, turn)
         if self._waited and (failure := _failure(turn, self._began)) is not None:
             raise failure
+        os.ftruncate(turn, 0)  # so that no note of an earlier attempt passes for this one's, whatever a clock says
         self._turn = turn
         # This shared lock keeps new trees, which no generation names yet, from being collected.
         self._store.trees.folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import InstallError, RegistryError
-from dragoman_registry.files import sync, write
+from dragoman_registry.files import remedy, sync, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,13 +80,16 @@ class Database:
 
     def explained(self, error: Exception, verb: str) -> DragomanError:
         """Build an error that names the failure and its remedy; a disk error does not count as damage."""
-        message, folder = f"{self.file} cannot be {verb}: {error}", quote(str(self.file.parent))
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        message, folder = f"{self.file} cannot be {verb}: {reason}", quote(str(self.file.parent))
         name = getattr(error, "sqlite_errorname", "")
         number = error.errno if isinstance(error, OSError) else None
-        if name.startswith("SQLITE_READONLY") or number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if name.startswith("SQLITE_READONLY") or number in (errno.EACCES, errno.EPERM):
             return InstallError(message, hint=f"chmod u+w {quote(str(self.file))}")
-        if name in ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC") or number == errno.ENOSPC:
+        if name in ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC"):
             return InstallError(message, hint=f"free some space in {folder}")
+        if isinstance(error, OSError) and (hint := remedy(error, self.file.parent)):
+            return InstallError(message, hint=hint)
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return InstallError(message, hint="try again; another process is changing it")
         if self.file.is_file() and not os.access(self.file, os.R_OK):

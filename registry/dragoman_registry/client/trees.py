@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api.errors import RegistryError
-from dragoman_registry.files import freeze, holds, remove_tree, share, sync, sync_tree, try_lock
+from dragoman_registry.files import freeze, holds, open_folder, remove_tree, share, sync, sync_tree, try_lock
 from dragoman_registry.names import LISTING
 from dragoman_registry.validation import Fault, Unreadable, decode
 
@@ -156,13 +156,15 @@ class Trees:
 def leasing(trees: Iterable[Path]) -> Iterator[None]:
     """Lease trees so that they are not collected while the block runs and this process lives.
 
+    A file system without locks has no leases, and needs none: a collector could not lock the trees there, either.
+
     Raises:
         RegistryError: A tree has just been collected (code ``integrity-failed``).
     """
     with ExitStack() as leases:
         for tree in trees:
             try:
-                descriptor = share(tree)
+                descriptor = _leased(tree)
                 leases.callback(os.close, descriptor)
                 exists = holds(descriptor, tree)
             except FileNotFoundError:
@@ -171,6 +173,15 @@ def leasing(trees: Iterable[Path]) -> Iterator[None]:
                 message = f"{tree} was collected before it could be opened"
                 raise RegistryError(message, code="integrity-failed", hint="open it again")
         yield
+
+
+def _leased(tree: Path) -> int:
+    try:
+        return share(tree)
+    except OSError as error:
+        if error.errno != errno.ENOLCK:
+            raise
+        return open_folder(tree)
 
 
 def _files(root: Path) -> list[str]:

@@ -19,7 +19,7 @@ from tuf.api.metadata import Metadata, Snapshot, Targets
 from tuf.ngclient import FetcherInterface, Updater, UpdaterConfig
 
 from dragoman_api.errors import IndexInvalidError, RegistryError, TrustError
-from dragoman_registry.files import locked, write
+from dragoman_registry.files import locked, remedy, write
 from dragoman_registry.sources import is_missing, iter_chunks, read
 
 from .roles import PUBLISHER, delegated, projects_of, publisher_roles, served_name
@@ -198,7 +198,7 @@ class TufTrust:
             hint = "tell its operator; nothing was installed"
             raise TrustError(f"the signed metadata of {where} is not valid: {error}", hint=hint) from error
         except OSError as error:
-            hint = f"make {self._cache} writable"
+            hint = remedy(error, self._cache)
             text = f"the verified metadata of {where} cannot be stored: {error.strerror or error}"
             raise RegistryError(text, hint=hint, code="trust-cache") from error
 

@@ -76,6 +76,8 @@ class Narration(io.TextIOWrapper):
             super().flush()
 
 
+DESCRIPTORS = 16_384
+"""Open descriptors at most that a command asks for."""
 COMPLETES = "_DRAGOMAN_COMPLETE"
 """The variable by which the script of a shell asks for suggestions instead of running a command."""
 
@@ -114,6 +116,7 @@ def run(early: Spare | None = None) -> int:
     encoding, binary = sys.stderr.encoding, open(2, "wb", closefd=False)  # noqa: SIM115
     sys.stderr = Narration(binary, encoding=encoding, errors="backslashreplace", line_buffering=True)
     os.umask(_narrowed(os.umask(0o077)))
+    _allow_descriptors()
     heed()
     options = Options(early=early)
     if early is not None:
@@ -124,6 +127,17 @@ def run(early: Spare | None = None) -> int:
     else:
         gc.freeze()  # they take 30 ms
     return code
+
+
+def _allow_descriptors() -> None:
+    """Use as many descriptors as the system lets this user have: an open connection takes six of the usual 1,024."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _narrowed(umask: int) -> int:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
+import resource
+import shutil
 import sys
+import sysconfig
 from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_registry.files import remedy, share
 
 from .advice import lines
 from .errors import FAILED
@@ -19,6 +24,7 @@ from .options import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from dragoman.connections.saved_connections import SavedConnection
     from dragoman.sandbox.levels import SandboxReport
@@ -28,6 +34,13 @@ if TYPE_CHECKING:
 
     Finding = tuple[str, str, str, str]
     """Subject, state (``ok``, ``warning`` or ``fault``), finding, remedy."""
+
+
+SPARE_BYTES = 32 << 20
+"""Free bytes of a disk, below which an installation may fail."""
+FEW_DESCRIPTORS = 256
+LITTLE_MEMORY = 1 << 30
+"""Bytes of address space, below which a command or its driver may not start."""
 
 
 @click.command(cls=Command)
@@ -47,8 +60,8 @@ def doctor(options: Options) -> int | None:
     with suppress(DragomanError):
         document["sandbox"] = _measured(options)
     options.listing(document, [], [[*finding[:3]] for finding in findings])
-    for subject, _, _, remedy in findings if not options.json else ():
-        for line in lines(remedy):
+    for subject, _, _, action in findings if not options.json else ():
+        for line in lines(action):
             options.say(f"{subject}: {line}")
     return FAILED if any(state == "fault" for _, state, _, _ in findings) else None
 
@@ -56,15 +69,45 @@ def doctor(options: Options) -> int | None:
 def _host(options: Options) -> Iterator[Finding]:
     from importlib.metadata import version
 
-    yield "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}", ""
+    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        yield "python", "warning", f"{python}, free-threaded: never tested", "use the usual build of this Python"
+    else:
+        yield "python", "ok", python, ""
     yield "dragoman", "ok", f"{version('dragoman')}, api {version('dragoman-api')}", ""
     for name in ("config", "data", "state", "cache"):
         folder = getattr(options.paths(), name)
-        ancestor = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
-        if os.access(ancestor, os.W_OK | os.X_OK):
-            yield name, "ok", str(folder), ""
+        if error := _refusal(folder):
+            yield name, "warning", f"{folder} {error.strerror}", remedy(error, folder)
         else:
-            yield name, "warning", f"{folder} cannot be written", "set DRAGOMAN_HOME to a folder that you can write"
+            yield name, "ok", str(folder), ""
+    yield from _limits()
+
+
+def _refusal(folder: Path) -> OSError | None:
+    """Return why files of dragoman's could not be written and locked in a folder; None if they can. Change nothing."""
+    ancestor = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
+    if not os.access(ancestor, os.W_OK | os.X_OK):
+        read_only = os.statvfs(ancestor).f_flag & os.ST_RDONLY
+        return OSError(errno.EROFS if read_only else errno.EACCES, "cannot be written", str(folder))
+    if (free := shutil.disk_usage(ancestor).free) < SPARE_BYTES:
+        return OSError(errno.ENOSPC, f"is on a disk with {free >> 20} MiB left", str(folder))
+    try:
+        os.close(share(ancestor))
+    except OSError as error:
+        return OSError(error.errno, f"cannot be used: {error.strerror}", str(folder))
+    return None
+
+
+def _limits() -> Iterator[Finding]:
+    """Say what this process and its children may use, where that is less than a few connections take."""
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if descriptors != resource.RLIM_INFINITY and descriptors < FEW_DESCRIPTORS:
+        error = OSError(errno.EMFILE, "")
+        yield "open files", "warning", f"{descriptors} at most, 6 for each open connection", remedy(error)
+    memory = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if memory != resource.RLIM_INFINITY and memory < LITTLE_MEMORY:
+        yield "memory", "warning", f"{memory >> 20} MiB of address space at most", "ulimit -v unlimited"
 
 
 def _connections(options: Options) -> Iterator[Finding]:

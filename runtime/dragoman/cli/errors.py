@@ -102,7 +102,9 @@ def _translate(error: BaseException, command: str) -> DragomanError:
         return DragomanError(error.format_message(), code="usage")
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else "stdout: " if error.errno == errno.EBADF else ""
-        return DragomanError(f"{where}{error.strerror}", code="system")
+        from dragoman_registry.files import remedy
+
+        return DragomanError(f"{where}{error.strerror}", hint=remedy(error), code="system")
 
     hint = "run it again with DRAGOMAN_DEBUG=1 to see where"
     return DragomanError(f"unexpected {failure(error)}", hint=hint, code="internal")

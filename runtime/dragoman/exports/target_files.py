@@ -42,8 +42,13 @@ def is_url(to: str) -> bool:
 def unwritable(name: str, error: OSError) -> ExportError:
     """Return the error of a target that the system refuses to write."""
     full = "free some space, or choose another folder"
-    hints = {errno.ENOSPC: full, errno.EDQUOT: full, errno.ENOENT: "create the folder first"}
-    hint = hints.get(error.errno or 0, "choose a folder that you can write to")
+    hints = {
+        errno.ENOSPC: full,
+        errno.EDQUOT: full,
+        errno.ENOENT: "create the folder first",
+        errno.ENOLCK: "choose a folder on a disk of this machine, and move the file afterwards",
+    }
+    hint = hints.get(error.errno or 0) or files.remedy(error) or "choose a folder that you can write to"
     return ExportError(f"{name} cannot be written: {error.strerror or error}", hint=hint)
 
 

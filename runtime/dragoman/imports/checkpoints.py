@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
@@ -76,6 +77,15 @@ class Ledger:
 
     # opening
 
+    def reserve(self) -> None:
+        """Keep other processes from loading the file.
+
+        Raises:
+            ConfigurationError: The load is running, or no file can be written and locked beside the loaded one.
+        """
+        if self._keeps and self._lock is None:
+            self._take_lock()
+
     def open(self, identity: dict[str, Any], *, resume: bool) -> None:
         """Begin the load, or continue an earlier run.
 
@@ -84,8 +94,7 @@ class Ledger:
                 ``resume-refused``); or a file beside the loaded one cannot be written.
         """
         self._identity = identity
-        if self._keeps:
-            self._take_lock()
+        self.reserve()
         checkpoint = read_checkpoint(self._file) if self._keeps else None
         if resume:
             checkpoint = self._checked(checkpoint)
@@ -141,7 +150,10 @@ class Ledger:
         try:
             lock = files.try_lock(path, mode=0o600)
         except OSError as error:
-            hint = f"put the file into a folder that you can write to, or pipe it: … - < {self._file}"
+            place = (
+                "on a disk of this machine" if error.errno == errno.ENOLCK else "into a folder that you can write to"
+            )
+            hint = f"put the file {place}, or pipe it: … - < {self._file}"
             text = f"a load keeps its place beside the file, and {path} cannot be written: {error.strerror}"
             raise ConfigurationError(text, hint=hint) from error
         if lock is None:
@@ -243,7 +255,7 @@ class Ledger:
             files.write(checkpoint_path(self._file), msgspec.json.encode(checkpoint), mode=0o600)
         except OSError as error:
             text = f"{checkpoint_path(self._file)} cannot be written: {error.strerror}"
-            raise ConfigurationError(text, hint="free some space, then resume") from error
+            raise ConfigurationError(text, hint=files.remedy(error, self._file.parent)) from error
 
     @property
     def doubtful(self) -> int:

@@ -256,6 +256,11 @@ class Load:
             object=self._object, id=options.id, renamed=options.renamed, replace=options.on_conflict == "overwrite",
             tenant=options.tenant,
         )  # fmt: skip
+        keeps = not (self._stdin is not None or options.dry_run)
+        self._ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
+        if not options.dry_run:
+            self._resources.callback(self._ledger.close)
+            self._ledger.reserve()  # before an object is made: a load that cannot keep its place writes nothing
 
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
@@ -275,10 +280,8 @@ class Load:
     def _begin(self, description: Description) -> None:
         """Prepare to read the rows, and continue an earlier run that was interrupted."""
         options, chosen = self._options, self.report.format
-        keeps = not (self._stdin is not None or options.dry_run)
         check_id(self._wishes, description)
-        ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
-        file_rows = self._file_rows
+        ledger, file_rows = self._ledger, self._file_rows
         if file_rows.names:
             maker: Maker = self._fields(self._wishes, description)
         elif chosen in ("bulk", "rows"):
@@ -290,9 +293,7 @@ class Load:
             )  # fmt: skip
         else:
             maker = DocumentInserts(self._wishes, description)
-        self._ledger = ledger
         if not options.dry_run:
-            self._resources.callback(ledger.close)
             ledger.open(self._identity(chosen), resume=options.resume)
         self._batches = BatchReader(
             file_rows.records, maker=maker, rows=options.batch, source=file_rows.source, place=file_rows.place,

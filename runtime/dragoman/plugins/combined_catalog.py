@@ -60,7 +60,8 @@ class SkippedRegistries(dict[str, RegistryError]):
         if (claimed := claims(wanted)) is not False:
             claim = f"{registry.name!r} {'claims' if claimed else 'may claim'} {wanted!r}"
             text = f"{error.message}; {claim}, so no other registry may serve it"
-            hint = error.hint if claimed else f"dragoman registry remove {registry.name}"
+            own_fault = error.code == "trust-cache"  # this machine's disk, and not the registry
+            hint = error.hint if claimed or own_fault else f"dragoman registry remove {registry.name}"
             raise type(error)(text, hint=hint, code=error.code, details=error.details) from error
 
 

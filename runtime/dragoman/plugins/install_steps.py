@@ -226,7 +226,8 @@ class PluginInstaller:
 
         def count_one(note: Any) -> tuple[int, float]:
             count, last = note or (0, 0.0)
-            if count >= len(PAUSES) or time.time() < last + PAUSES[count]:
+            # Where a clock was set back, a repair may lie in the future.
+            if count >= len(PAUSES) or 0 <= time.time() - last < PAUSES[count]:
                 reason = f"{decision.reason}; it was repaired {count} times recently, so the next needs a command"
                 raise RegistryError(reason, hint=decision.action, code="repair-needed")
             return count + 1, time.time()

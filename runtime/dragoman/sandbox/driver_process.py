@@ -14,6 +14,7 @@ from msgspec import Raw
 from dragoman.lifetimes import background
 from dragoman_api.errors import DriverCrashedError, DriverFaultError, SandboxError
 from dragoman_api.masking import Mask
+from dragoman_registry.files import remedy
 from dragoman_worker import values, wire
 from dragoman_worker.channel import FROM_CHILD, Channel
 from dragoman_worker.hooks_and_deadlines import HOOKS
@@ -258,7 +259,8 @@ def _spawn(host_imports: HostImports) -> Child:
 
 
 def _not_started(error: OSError) -> SandboxError:
-    return SandboxError(f"the driver's process cannot be started: {error.strerror}")
+    text = f"the driver's process cannot be started: {error.strerror}"
+    return SandboxError(text, hint=remedy(error))
 
 
 async def smoke_test(launch: Launch, manifest: Manifest) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api.errors import SandboxError
+from dragoman_registry.files import remedy
 from dragoman_worker import wire
 from dragoman_worker.channel import FROM_CHILD, FrameError, receive
 from dragoman_worker.wire import Sandboxed
@@ -48,7 +49,8 @@ def tried_level(host_imports: HostImports) -> SandboxReport:
     try:
         child = Child()
     except OSError as error:
-        raise SandboxError(f"a driver's process cannot be started: {error.strerror}") from error
+        text = f"a driver's process cannot be started: {error.strerror}"
+        raise SandboxError(text, hint=remedy(error)) from error
     try:
         child.admit(host_imports)
         child.control.settimeout(SECONDS)
