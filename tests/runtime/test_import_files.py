@@ -413,9 +413,9 @@ def test_a_lock_that_its_owner_removes_at_this_moment_keeps_no_other_load_out(tm
     taken = []
     acquire = files.take_lock
 
-    def removed(descriptor, **more):
+    def removed(descriptor, path, **more):
         taken.append(descriptor)
-        found = acquire(descriptor, **more)
+        found = acquire(descriptor, path, **more)
         if len(taken) == 1:
             (tmp_path / ".books.ndjson.import.lock").unlink()
         return found

@@ -422,9 +422,9 @@ def test_a_lock_that_its_owner_removes_at_this_moment_claims_nothing(tmp_path, m
     taken = []
     real = files.take_lock
 
-    def removed(descriptor, **more):
+    def removed(descriptor, path, **more):
         taken.append(descriptor)
-        found = real(descriptor, **more)
+        found = real(descriptor, path, **more)
         if len(taken) == 1:
             (tmp_path / ".export.lock").unlink()
         return found
