@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from dragoman_api.cells import Cell
 from dragoman_api.changes import HttpRequest, Outcome, Plan, PlanRequest
 from dragoman_api.columns import Description, ObjectList, ObjectsRequest
-from dragoman_api.connections import Health, Server
+from dragoman_api.connections import Health, Server, ServerStatus
 from dragoman_api.console import Answer, Completion, CompletionRequest, ConsoleRequest, ConsoleText
 from dragoman_api.exports import ExportRequest, ExportSplit, SnapshotHold, SplitRequest
 from dragoman_api.filters import CompiledFilter, FilterRequest
@@ -36,6 +36,7 @@ EXPORT = "export_rows"
 HOOKS: dict[str, HookType] = {
     "connect": HookType(str | None, Server | None, 60.0),  # the profile is handed over before the first call
     "ping": HookType(None, Health | None, 15.0),
+    "read_status": HookType(None, ServerStatus | None, 15.0),
     "close": HookType(None, None, 5.0),
     "list_objects": HookType(ObjectsRequest, ObjectList | None, 60.0),
     "describe_object": HookType(str, Description | None, 60.0),

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING, CellColumns, CutJson, CutText, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest, Update
-from dragoman_api.columns import Object, ObjectList, Operator, TimeColumn, Written
-from dragoman_api.connections import Health
+from dragoman_api.columns import Condition, Object, ObjectList, Operator, TimeColumn, Written
+from dragoman_api.connections import Health, ServerNode, ServerStatus
 from dragoman_api.errors import (
     ConnectionFailedError,
     ConsoleSyntaxError,
@@ -146,6 +146,20 @@ class SaysIll(MemoryDriver):
     @hookimpl
     async def ping(self):
         return Health(ok=False, reason="unwell")
+
+
+@breaks("test_a_status_names_nodes_once_and_says_what_is_wrong")
+class NamesANodeTwice(MemoryDriver):
+    @hookimpl
+    async def read_status(self):
+        return ServerStatus(nodes=[ServerNode(name="a"), ServerNode(name="a")])
+
+
+@breaks("test_a_status_names_nodes_once_and_says_what_is_wrong")
+class SaysNothingOfAState(MemoryDriver):
+    @hookimpl
+    async def read_status(self):
+        return ServerStatus(objects={"books": Condition(" ")})
 
 
 @breaks("test_objects_are_listed_once_each")

@@ -10,8 +10,20 @@ import anyio
 from dragoman_api import hookimpl
 from dragoman_api.cells import MISSING, CutJson, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest, Update
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Operator, Role, Written
-from dragoman_api.connections import Health, Server
+from dragoman_api.columns import (
+    Column,
+    ColumnKind,
+    Condition,
+    Description,
+    Level,
+    Note,
+    Object,
+    ObjectList,
+    Operator,
+    Role,
+    Written,
+)
+from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind, Completion, ConsoleRequest, Suggestion, SuggestionKind
 from dragoman_api.errors import (
     AuthenticationError,
@@ -81,6 +93,7 @@ class Driver:
         if profile.port == 1:
             raise ConnectionFailedError("nothing listens at localhost:1")
         self._strange = profile.port == 3
+        self._states = [Condition("green", Level.GOOD), Condition("closed")] if profile.port == 4 else [None, None]
         return Server("Demo\x1b[0m", "4.2", ["this server \x1b]0;x\x07is a test"] if profile.port == 2 else [])
 
     @hookimpl
@@ -88,10 +101,21 @@ class Driver:
         return Health(ok=True)
 
     @hookimpl
+    async def read_status(self):
+        if self._states[0] is None:
+            return ServerStatus(notes=[Note(code="nodes-hidden", reason="the credentials may not list the nodes")])
+        full = ServerNode(name="n1", state=Condition("up", Level.GOOD), roles="data", memory=1_000, memory_limit=4_000)
+        return ServerStatus(nodes=[full, ServerNode(name="n2", state=Condition("lost", Level.BAD), roles="data")])
+
+    @hookimpl
     async def list_objects(self, request):
         strange = [Object("trap", rows=1, size=1), *map(Object, HOSTILE)] if self._strange else []
         return ObjectList(
-            objects=[Object("books", rows=3, size=210_400), Object("orders", rows=12_003, size=5_100_000), *strange]
+            objects=[
+                Object("books", rows=3, size=210_400, state=self._states[0]),
+                Object("orders", rows=12_003, size=5_100_000, state=self._states[1]),
+                *strange,
+            ]
         )
 
     @hookimpl

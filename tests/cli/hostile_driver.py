@@ -8,8 +8,8 @@ import dragoman_worker.values
 from dragoman_api import hookimpl
 from dragoman_api.cells import Json
 from dragoman_api.changes import HttpRequest
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList
-from dragoman_api.connections import Health, Server
+from dragoman_api.columns import Column, ColumnKind, Condition, Description, Level, Note, Object, ObjectList
+from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import QueryError, TrustError
 from dragoman_api.exports import ExportPart
@@ -55,7 +55,14 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request):
-        return ObjectList(objects=[Object(name) for name in CELLS])
+        conditions = [Condition(f"up\x1b[2J\u202e{'!' * 10_000}", Level.GOOD), None]
+        return ObjectList(objects=[Object(name, state=conditions[at > 0]) for at, name in enumerate(CELLS)])
+
+    @hookimpl
+    async def read_status(self):
+        word = "\x1b[2J\u202eup"
+        nodes = [ServerNode(name=word, state=Condition(word), roles=word, version=word, rows=7, disk=1)] * 5_000
+        return ServerStatus(nodes=nodes, objects={word: Condition(word)})
 
     @hookimpl
     async def describe_object(self, name):

@@ -17,6 +17,32 @@ def test_objects_are_a_table_with_numbers_for_people(shop):
     ]
 
 
+@pytest.mark.slow
+def test_states_and_nodes_are_shown_where_the_driver_knows_them_and_nothing_where_not(shop, furnished):
+    furnished("connections", "add", "states", "--type", "demo", "--port", "4", "--yes")
+    assert furnished("objects", "states").out.splitlines() == [
+        "OBJECT    ROWS    SIZE  STATE",
+        "books        3  210 kB  green",
+        "orders  12,003  5.1 MB  closed",
+    ]
+    lines = furnished("objects", "states", "--format", "csv").out.splitlines()
+    assert (lines[0], lines[2]) == ("name,rows,size,kind,state", "orders,12003,5100000,table,closed")
+    first, second = furnished("objects", "states", "--json").json["objects"]
+    assert (first["state"], second["state"]) == ({"word": "green", "level": "good"}, {"word": "closed", "level": ""})
+    tested = furnished("connections", "test", "states")
+    assert tested.out.splitlines()[1:] == [
+        "NODE  STATE  MEMORY            ROLES",
+        "n1    up     1.0 kB of 4.0 kB  data",
+        "n2    lost                     data",
+    ]
+    nodes = furnished("connections", "test", "states", "--json").json["status"]["nodes"]
+    assert [(node["name"], node["memory_limit"]) for node in nodes] == [("n1", 4_000), ("n2", None)]
+    without = furnished("connections", "test", "shop")
+    assert without.out.count("\n") == 1
+    assert "may not list the nodes" in without.err
+    assert shop("objects", "shop", "--json").json["objects"][0]["state"] is None
+
+
 def test_objects_in_other_formats_have_exact_numbers(shop):
     assert shop("objects", "shop", "--json").json["objects"][1]["rows"] == 12_003
     assert shop("objects", "shop", "--format", "csv").out.splitlines()[2] == "orders,12003,5100000,table"

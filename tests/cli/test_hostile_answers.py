@@ -56,6 +56,21 @@ def test_a_driver_cannot_fail_as_the_host_nor_advise_for_it(evil):
     assert (told["code"], told["hint_from"]) == ("driver-error", "driver")
 
 
+def test_the_states_of_a_driver_are_short_and_harmless_and_its_nodes_bounded(evil):
+    out = evil("objects", "evil").out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "STATE" in out.splitlines()[0]
+    assert max(map(len, out.splitlines())) < 400
+    tested = evil("connections", "test", "evil")
+    assert "\x1b" not in tested.out
+    assert "\u202e" not in tested.out
+    assert tested.out.splitlines()[1].split() == ["NODE", "STATE", "VERSION", "ROWS", "DISK", "ROLES"]
+    assert len(tested.out.splitlines()) == 1_002
+    assert "4,000 more nodes" in tested.err
+    assert len(evil("--json", "connections", "test", "evil").json["status"]["nodes"]) == 1_000
+
+
 def test_the_hint_of_a_drivers_note_is_marked_everywhere(evil):
     done = evil("page", "evil", "noted")
     assert "  the driver suggests: dragoman that\\n  try: other\n" in done.err

@@ -56,6 +56,7 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
     driver = wheelhouse.Driver("memory", code=CODE, hooks=[*HOOKS])
     calls: dict[str, Any] = {
         "ping": lambda session: session.ping(),
+        "read_status": lambda session: session.status(),
         "list_objects": lambda session: session.objects(),
         "describe_object": lambda session: session.describe("books"),
         "fetch_page": lambda session: session.rows("books").page(),

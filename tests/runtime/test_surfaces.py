@@ -89,6 +89,7 @@ SESSION = {
     "execute": ("execute_console", lambda session, _: session.console("GET /books")),
     "console": ("parse_console", lambda session, _: session.console("GET /books")),
     "ping": ("ping", lambda session, _: session.ping()),
+    "status": ("read_status", lambda session, _: session.status()),
     "stream": ("export_rows", lambda session, _: every(session.rows("books"))),
     "batches": ("export_rows", lambda session, _: every(session.rows("books").batches())),
     "table": ("export_rows", lambda session, _: session.rows("books").table()),

@@ -12,8 +12,20 @@ from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, TimeColumn, Written
-from dragoman_api.connections import Health, Server
+from dragoman_api.columns import (
+    Column,
+    ColumnKind,
+    Condition,
+    Description,
+    Level,
+    Note,
+    Object,
+    ObjectList,
+    Role,
+    TimeColumn,
+    Written,
+)
+from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import (
     MAX_SUGGESTIONS,
     Answer,
@@ -90,6 +102,11 @@ class MemoryDriver:
         """Send one more request to the server."""
         status, _ = self.server.send("GET", "/")
         return Health(ok=status == 200)
+
+    @hookimpl
+    async def read_status(self) -> ServerStatus:
+        """Say what a server of one node would."""
+        return ServerStatus(nodes=[ServerNode(name="memory", state=Condition("up", Level.GOOD), rows=23)])
 
     @hookimpl
     async def close(self) -> None:

@@ -19,8 +19,8 @@ from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.launch import Launch
 from dragoman_api.cells import CutJson, CutText, Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan, PlannedRequest
-from dragoman_api.columns import Column, Description, Note, Object, ObjectList
-from dragoman_api.connections import Health, Server
+from dragoman_api.columns import Column, Condition, Description, Level, Note, Object, ObjectList
+from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import AccessDeniedError
 from dragoman_api.grid import Page, RowKey
@@ -144,6 +144,12 @@ def real() -> dict[str, bytes]:
     answers: dict[str, Any] = {
         "connect": Server("Demo", "1.2.3", notes=["it is old"]),
         "ping": Health(ok=False, reason="tired"),
+        "read_status": ServerStatus(
+            state=Condition("yellow", Level.WARNING),
+            nodes=[ServerNode(name="a", state=Condition("up", Level.GOOD), roles="data", version="1", rows=3, disk=9)],
+            objects={"things": Condition("READONLY")},
+            notes=[note],
+        ),
         "close": None,
         "list_objects": ObjectList(objects=[Object("things", rows=12, branch=True), Object("x", parent="y")], next="2"),
         "describe_object": Description(object="things", columns=columns, structure='{"a": 1}'),

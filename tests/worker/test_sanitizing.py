@@ -11,12 +11,22 @@ import pytest
 
 from bundled_drivers import PACKAGES, PLUGINS
 from dragoman.sandbox.process_output import harmless
-from dragoman.sandbox.sanitizing import CROSSING, HINT, NOTES, RESERVED, WHERE_IT_LEADS, driver_error, received
+from dragoman.sandbox.sanitizing import CROSSING, HINT, NODES, NOTES, RESERVED, WHERE_IT_LEADS, driver_error, received
 from dragoman_api import errors
 from dragoman_api.cells import Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus
-from dragoman_api.columns import Column, ColumnKind, Description, Note
-from dragoman_api.connections import Health, Server
+from dragoman_api.columns import (
+    MAX_OBJECTS,
+    Column,
+    ColumnKind,
+    Condition,
+    Description,
+    Level,
+    Note,
+    Object,
+    ObjectList,
+)
+from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.errors import DriverError, QueryError, from_code
 from dragoman_api.filters import CompiledFilter, Explanation
@@ -237,6 +247,13 @@ NOTE = Note(code=SAID, reason=SAID, hint=SAID, hint_from="host")
     [
         Server(SAID, SAID, [SAID] * 1_000),
         Health(ok=False, reason=SAID, code=SAID),
+        ObjectList(objects=[Object("x", state=Condition(SAID, Level.BAD))], notes=[NOTE]),
+        ServerStatus(
+            state=Condition(SAID),
+            nodes=[ServerNode(name=SAID, state=Condition(SAID), roles=SAID, version=SAID)] * 3_000,
+            objects={"x": Condition(SAID)},
+            notes=[NOTE],
+        ),
         Page(columns=[], notes=[NOTE]),
         Description(object="x", columns=[], notes=[NOTE]),
         Answer(kind=AnswerKind.GRID, status=200, request=REQUEST, title=SAID, failed=SAID, notes=[NOTE],
@@ -255,7 +272,7 @@ def test_what_a_driver_says_beside_its_data_is_bounded_and_harmless(value):
             yield thing
         for field in getattr(thing, "__struct_fields__", ()):
             yield from texts(getattr(thing, field))
-        for item in thing if isinstance(thing, list) else ():
+        for item in thing if isinstance(thing, list) else thing.values() if isinstance(thing, dict) else ():
             yield from texts(item)
 
     told = list(texts(received(value, clean)))
@@ -284,6 +301,20 @@ def test_a_flood_of_notes_is_cut_and_that_is_said():
     page = received(Page(columns=[], notes=[Note(code="x", reason="y")] * 100_000), str)
     assert len(page.notes) == NOTES + 1
     assert "95,000" in page.notes[-1].reason
+
+
+def test_a_flood_of_nodes_and_of_states_is_cut_and_that_is_said():
+    states = {f"i{at}": Condition("green", Level.GOOD) for at in range(MAX_OBJECTS + 5)}
+    status = received(ServerStatus(nodes=[ServerNode(name="n")] * (NODES + 7), objects=states), str)
+    assert (len(status.nodes), len(status.objects)) == (NODES, MAX_OBJECTS)
+    assert status.notes[-1].reason == "the driver returned 7 more nodes, which are hidden"
+
+
+def test_the_states_of_objects_are_harmless_and_what_is_silent_stays_so():
+    listed = ObjectList(objects=[Object("a", state=Condition("r\u202eed", Level.BAD)), Object("b")])
+    told = received(listed, clean)
+    assert [item.state for item in told] == [Condition("red", Level.BAD), None]
+    assert received(ServerStatus(), clean) == ServerStatus()
 
 
 async def test_a_real_driver_cannot_speak_for_the_host(workshop: Workshop):

@@ -113,6 +113,27 @@ class Written(StrEnum):
     NEVER = "never"
 
 
+class Level(StrEnum):
+    """How good a condition is, which decides how it is shown: nothing wrong, works with less, or does not work."""
+
+    UNKNOWN = ""
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server, a node or an object is, such as ``yellow``.
+
+    Attributes:
+        word: The server's own word for it, one or two words.
+        level: How good it is; unknown for a word that says neither, such as ``closed``.
+    """
+
+    word: str
+    level: Level = Level.UNKNOWN
+
+
 class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One browsable object: an index, a collection.
 
@@ -123,6 +144,7 @@ class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kind: The server's word for it, for listings of several kinds.
         parent: The name of the object that contains it; None at the top.
         branch: It contains further objects; a request with it as `parent` lists them.
+        state: Its condition, if a listing tells it without a further request; None when unknown.
     """
 
     name: str
@@ -131,6 +153,7 @@ class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: str = "table"
     parent: str | None = None
     branch: bool = False
+    state: Condition | None = None
 
 
 class ObjectsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from base64 import b64decode
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
 from . import endpoints
+from .columns import Condition, Note
 from .endpoints import Endpoint, endpoint_name, more_hosts, token_url
 
 if TYPE_CHECKING:
@@ -189,6 +190,51 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ok: bool
     reason: str = ""
     code: str = ""
+
+
+_Amount = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class ServerNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One node of a server, as the server knows it.
+
+    Attributes:
+        name: Its name.
+        state: Its condition; None when unknown.
+        roles: What it does, in the server's words; empty when unknown.
+        version: The version that it runs; empty when unknown.
+        rows: Number of rows on it, None when unknown.
+        memory: Bytes of memory in use, None when unknown.
+        memory_limit: Bytes of memory that it may use, None when unknown.
+        disk: Bytes of disk in use, by whatever is on that disk; None when unknown.
+        disk_limit: Bytes that the disk holds, None when unknown.
+    """
+
+    name: str
+    state: Condition | None = None
+    roles: str = ""
+    version: str = ""
+    rows: _Amount | None = None
+    memory: _Amount | None = None
+    memory_limit: _Amount | None = None
+    disk: _Amount | None = None
+    disk_limit: _Amount | None = None
+
+
+class ServerStatus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a server is: more than `Health`, which says only whether it answers.
+
+    Attributes:
+        state: The condition of the whole; None when unknown.
+        nodes: Its nodes, in an order that stays; empty when unknown.
+        objects: Conditions of objects by name, those that `Object.state` does not tell.
+        notes: What could not be read, and why.
+    """
+
+    state: Condition | None = None
+    nodes: list[ServerNode] = []
+    objects: dict[str, Condition] = {}
+    notes: list[Note] = []
 
 
 class FieldKind(StrEnum):

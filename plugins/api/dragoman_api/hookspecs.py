@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .cells import Cell
     from .changes import HttpRequest, Outcome, Plan, PlanRequest
     from .columns import Description, ObjectList, ObjectsRequest
-    from .connections import Health, Profile, Server
+    from .connections import Health, Profile, Server, ServerStatus
     from .console import Answer, Completion, CompletionRequest, ConsoleRequest, ConsoleText
     from .events import Call, Event
     from .exports import ExportPart, ExportRequest, ExportSplit, SnapshotHold, SplitRequest
@@ -79,6 +79,22 @@ class DriverSpec:
             Nothing for a failed check: return the failure as a value.
 
         *When it is called*: on `connections test`, and whenever the workbench or a script checks the connection.
+        """
+
+    @hookspec(firstresult=True)
+    async def read_status(self) -> ServerStatus | None:
+        """Read how the server and its nodes are, with one request that is cheap for it, however many objects it has.
+
+        The host guarantees: at most one call at a time.
+
+        Returns:
+            What the server tells; with missing rights or on a server that knows nothing of it, a note instead.
+
+        Raises:
+            AuthenticationError: The credentials were rejected.
+            ConnectionFailedError: The server does not answer.
+
+        *When it is called*: on `connections test`, and at most once a minute while a person looks at the overview.
         """
 
     @hookspec(firstresult=True)

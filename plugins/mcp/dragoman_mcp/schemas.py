@@ -243,6 +243,7 @@ class ListedObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     branch: Annotated[bool, msgspec.Meta(description="It contains further objects: list them with it as parent.")] = (
         False
     )
+    state: Annotated[str, msgspec.Meta(description="The server's word for its condition, such as closed or red.")] = ""
 
 
 class ObjectPage(ToolAnswer, frozen=True, kw_only=True):

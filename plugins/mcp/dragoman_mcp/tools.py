@@ -134,6 +134,7 @@ class Reader:
                 size=item.size,
                 kind="" if item.kind == "table" else harmless(item.kind),
                 branch=item.branch,
+                state=harmless(item.state.word) if item.state else "",
             )
             for item in listed[call.start : call.start + limit]
         ]

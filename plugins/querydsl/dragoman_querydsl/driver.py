@@ -45,7 +45,7 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectChangedError, ObjectNotFoundError
 from dragoman_api.exports import SnapshotHold
 from dragoman_api.kit.exchanges import Exchanges, read_together
-from dragoman_api.kit.retries import Patience, jittered
+from dragoman_api.kit.retries import SHORT_BUDGET, Patience, jittered
 from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, objects, protocol, search
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from dragoman_api import AuthenticationError, Note
+    from dragoman_api.connections import ServerStatus
     from dragoman_api.console import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
     from dragoman_api.grid import PreviewRequest, SimilarRequest
@@ -163,6 +164,12 @@ class QueryDslDriver(ABC):
     @hookimpl
     async def ping(self) -> Health:
         return await self._exchanges.ping(connect.ping(self.check_product))
+
+    @hookimpl
+    async def read_status(self) -> ServerStatus:
+        from .nodes import read_status
+
+        return await self._run(read_status(), budget=SHORT_BUDGET)
 
     @hookimpl
     async def close(self) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman_api import DragomanError, HttpRequest, Note, Object, ObjectList, ObjectsRequest
+from dragoman_api.columns import Condition, Level
 from dragoman_api.errors import (
     AccessDeniedError,
     AuthenticationError,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 LARGE = 16 * 2**10
 """Bytes of mappings, about three hundred fields, from which on they are not read again for every call."""
 
+HEALTH = {"green": Level.GOOD, "yellow": Level.WARNING, "red": Level.BAD}
+"""What the words for the health of an index mean."""
+
 CLOSED = "close"
 """The status of an index that can neither be read nor counted."""
 
@@ -45,7 +49,7 @@ ALL_OBJECTS = ObjectsRequest()
 
 _RESOLVE = "/_resolve/index/*?expand_wildcards=open,closed"
 _READABLE = "/*/_field_caps?fields=_id"
-_SIZES = "format=json&h=index,status,store.size&s=index&bytes=b"
+_SIZES = "format=json&h=index,status,health,store.size&s=index&bytes=b"
 _CAT = f"/_cat/indices?{_SIZES}"
 _LONGEST_PATH = 3_000  # a server takes 4,096 bytes of method, path and version
 _HIDDEN = Note(
@@ -67,11 +71,19 @@ _stored = msgspec.json.Decoder(StoredHit)
 class _Listed(msgspec.Struct, frozen=True):
     index: str
     status: str | None = None
+    health: str | None = None
     size: str | None = msgspec.field(name="store.size", default=None)
 
     @property
     def bytes(self) -> int | None:
         return int(self.size) if self.size and _SIZE.fullmatch(self.size) else None
+
+    @property
+    def state(self) -> Condition | None:
+        """Its health; that it is closed comes first, for then it is not read, unless it has lost shards too."""
+        if self.status == CLOSED and self.health != "red":
+            return Condition("closed")
+        return Condition(self.health, HEALTH.get(self.health, Level.UNKNOWN)) if self.health else None
 
 
 class _Listing(msgspec.Struct, frozen=True):
@@ -129,6 +141,7 @@ def list_objects(
     choice = choose(request, indices)
     rows: Mapping[str, int | None] = {}
     sizes = {name: indices[name].bytes for name in choice.names}
+    states = {name: indices[name].state for name in choice.names}
     if request.counts:
         size_requests = _size_requests(choice.names, of=len(indices)) if listing.lacks_sizes else []
         batches = _batches([name for name in choice.names if indices[name].status != CLOSED])
@@ -138,11 +151,12 @@ def list_objects(
             notes.append(Note(code="sizes-unknown", reason=f"the sizes could not be read: {reason}"))
             size_requests = []
             replies, reason = yield from ask_all(searches, at_once=_AT_ONCE)
-        read_sizes, size_notes = _read_sizes(replies[: len(size_requests)])
-        sizes |= {name: size for name, size in read_sizes.items() if name in sizes}
+        sized, size_notes = _read_sizes(replies[: len(size_requests)])
+        sizes |= {name: index.bytes for name, index in sized.items() if name in sizes}
+        states |= {name: index.state for name, index in sized.items() if name in states}
         rows, count_reason = _read_rows(batches, replies[len(size_requests) :])
         notes += [*size_notes, *_uncounted(choice.names, rows, indices, reason or count_reason)]
-    objects = [Object(name, rows.get(name), sizes[name]) for name in choice.names]
+    objects = [Object(name, rows.get(name), sizes[name], state=states[name]) for name in choice.names]
     return ObjectList(objects=objects, notes=notes, next=choice.next, total=choice.total)
 
 
@@ -207,19 +221,19 @@ def _size_requests(names: Sequence[str], *, of: int) -> list[HttpRequest]:
     return [get(f"/_cat/indices/{path}?{_SIZES}&ignore_unavailable=true") for path in paths if path]
 
 
-def _read_sizes(replies: Sequence[Reply]) -> tuple[dict[str, int | None], list[Note]]:
-    sizes: dict[str, int | None] = {}
+def _read_sizes(replies: Sequence[Reply]) -> tuple[dict[str, _Listed], list[Note]]:
+    sized: dict[str, _Listed] = {}
     notes: list[Note] = []
     for reply in replies:
         try:
-            sizes |= {index.index: index.bytes for index in protocol.decode(reply, list[_Listed])}
+            sized |= {index.index: index for index in protocol.decode(reply, list[_Listed])}
         except AuthenticationError:
             raise
         except AccessDeniedError:
             notes = [_HIDDEN]
         except DragomanError as error:  # the names are worth showing all the same
             notes = [Note(code="sizes-unknown", reason=f"some sizes could not be read: {error.message}")]
-    return sizes, notes
+    return sized, notes
 
 
 def _read_rows(batches: Sequence[Sequence[str]], replies: Sequence[Reply]) -> tuple[dict[str, int | None], str]:

@@ -41,7 +41,7 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.kit.exchanges import Exchanges, read_together
-from dragoman_api.kit.retries import jittered
+from dragoman_api.kit.retries import SHORT_BUDGET, jittered
 from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, objects, protocol
@@ -50,6 +50,7 @@ from .grid import filters, pages
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
+    from dragoman_api.connections import ServerStatus
     from dragoman_api.console import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
     from dragoman_api.grid import PreviewRequest, SimilarRequest
@@ -70,6 +71,7 @@ class Driver:
     def __init__(self) -> None:
         self._views = Views(self._read_view, self._revision)
         self._features = protocol.Features()
+        self._few_shards = False  # until a list of all collections shows that none has tenants
         self._samples = ReadOnce(self._take_sample)
         self._schemas = ReadOnce(lambda _: self._run(objects.properties()))
 
@@ -100,11 +102,19 @@ class Driver:
     async def ping(self) -> Health:
         return await self._exchanges.ping(connect.ping())
 
+    @hookimpl
+    async def read_status(self) -> ServerStatus:
+        from .nodes import read_status
+
+        return await self._run(read_status(with_shards=self._few_shards), budget=SHORT_BUDGET)
+
     # objects
 
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
-        return await self._run(objects.list_objects(self._features, request))
+        listing = await self._run(objects.list_objects(self._features, request))
+        self._few_shards = len(listing) == listing.total and not any(item.state == objects.TENANTS for item in listing)
+        return listing
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest, QueryError
+from dragoman_api.columns import Condition
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get
 from dragoman_api.kit.object_lists import choose, describe_span
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from dragoman_api import HttpRequest
 
     from .protocol import Features
+
+TENANTS = Condition("with tenants")
+"""What a listing says of a collection whose rows are those of its tenants."""
 
 ALL_OBJECTS = ObjectsRequest()
 """The request for the names and rows of the first collections and aliases."""
@@ -62,8 +66,8 @@ def list_objects(features: Features, request: ObjectsRequest = ALL_OBJECTS) -> E
     choice = choose(request, (collection.name for collection in collections), (alias.alias for alias in aliases))
     shown_collections, shown_aliases = choice.groups
     rows: dict[str, int] = {}
+    with_tenants = {collection.name for collection in collections if collection.tenancy.enabled}
     if request.counts:
-        with_tenants = {collection.name for collection in collections if collection.tenancy.enabled}
         countable = [name for name in shown_collections if name not in with_tenants]
         rows, reasons = yield from _counts([name for name in countable if is_collection(name)])
         if uncounted := [name for name in countable if name not in rows]:
@@ -71,7 +75,10 @@ def list_objects(features: Features, request: ObjectsRequest = ALL_OBJECTS) -> E
             reason = f"the rows of {describe_span(uncounted)} could not be counted{cause}"
             notes.append(Note(code="rows-unknown", reason=reason))
     objects = [
-        *(Object(name, rows.get(name), kind="collection") for name in shown_collections),
+        *(
+            Object(name, rows.get(name), kind="collection", state=TENANTS if name in with_tenants else None)
+            for name in shown_collections
+        ),
         *(Object(name, kind="alias") for name in shown_aliases),
     ]
     return ObjectList(objects=objects, notes=notes, next=choice.next, total=choice.total)

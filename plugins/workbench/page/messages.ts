@@ -188,6 +188,18 @@ export interface Completed {
 }
 
 /**
+ * How a server, a node or an object is, such as ``yellow``.
+ *
+ * Attributes:
+ *     word: The server's own word for it, one or two words.
+ *     level: How good it is; unknown for a word that says neither, such as ``closed``.
+ */
+export interface Condition {
+  readonly word: string;
+  readonly level: Level;
+}
+
+/**
  * The saved connections.
  *
  * Attributes:
@@ -823,6 +835,8 @@ export interface KnownReference {
   readonly act: string;
 }
 
+export type Level = "" | "bad" | "good" | "warning";
+
 /** A connection by name. */
 export interface Named {
   readonly name: string;
@@ -863,6 +877,7 @@ export interface Note {
  *     kind: The server's word for it, for listings of several kinds.
  *     parent: The name of the object that contains it; None at the top.
  *     branch: It contains further objects; a request with it as `parent` lists them.
+ *     state: Its condition, if a listing tells it without a further request; None when unknown.
  */
 export interface Object {
   readonly name: string;
@@ -871,6 +886,7 @@ export interface Object {
   readonly kind: string;
   readonly parent: string | null;
   readonly branch: boolean;
+  readonly state: Condition | null;
 }
 
 /**
@@ -1312,6 +1328,48 @@ export interface ServerEvent {
   readonly closed: string | null;
 }
 
+/**
+ * One node of a server, as the server knows it.
+ *
+ * Attributes:
+ *     name: Its name.
+ *     state: Its condition; None when unknown.
+ *     roles: What it does, in the server's words; empty when unknown.
+ *     version: The version that it runs; empty when unknown.
+ *     rows: Number of rows on it, None when unknown.
+ *     memory: Bytes of memory in use, None when unknown.
+ *     memory_limit: Bytes of memory that it may use, None when unknown.
+ *     disk: Bytes of disk in use, by whatever is on that disk; None when unknown.
+ *     disk_limit: Bytes that the disk holds, None when unknown.
+ */
+export interface ServerNode {
+  readonly name: string;
+  readonly state: Condition | null;
+  readonly roles: string;
+  readonly version: string;
+  readonly rows: number | null;
+  readonly memory: number | null;
+  readonly memory_limit: number | null;
+  readonly disk: number | null;
+  readonly disk_limit: number | null;
+}
+
+/**
+ * How a server is: more than `Health`, which says only whether it answers.
+ *
+ * Attributes:
+ *     state: The condition of the whole; None when unknown.
+ *     nodes: Its nodes, in an order that stays; empty when unknown.
+ *     objects: Conditions of objects by name, those that `Object.state` does not tell.
+ *     notes: What could not be read, and why.
+ */
+export interface ServerStatus {
+  readonly state: Condition | null;
+  readonly nodes: readonly ServerNode[];
+  readonly objects: Readonly<Record<string, Condition>>;
+  readonly notes: readonly Note[];
+}
+
 /** Remember a JSON text under a key; null forgets it. */
 export interface SetPreference {
   readonly key: string;
@@ -1579,6 +1637,7 @@ export interface Routes {
   "close": [OnConnection, Done];
   "unlock": [Unlock, OpenConnection];
   "objects": [ObjectsAsked, ObjectList];
+  "status": [OnConnection, ServerStatus];
   "describe": [DescriptionAsked, Description];
   "page": [PageAsked, PageAnswer];
   "similar": [SimilarAsked, PageAnswer];

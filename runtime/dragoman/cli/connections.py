@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import connection_form as forms
+from . import output
 from .opening import opens, tell_warnings
 from .options import CONNECTION, Command, Group, take_pairs
 from .output import plain, say, show_size
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.runtime import Runtime
     from dragoman.sandbox.reach.route import Route
     from dragoman.sessions.session import Session
-    from dragoman_api.connections import FormField
+    from dragoman_api.connections import FormField, ServerStatus
 
     from .options import Options
 
@@ -336,5 +337,47 @@ async def test(options: Options, session: Session) -> None:
             raise ConnectionFailedError(health.reason)
         if health.reason:  # of nodes besides the one that answered
             say(f"warning: {plain(health.reason)}")
-    saved = _store(options).get(session.name)
-    _connected(options, session, f"{session.name} · connected", {"name": session.name}, saved)
+    saved, status = _store(options).get(session.name), await _status_of(session)
+    fields: dict[str, object] = {"name": session.name}
+    if status is not None:
+        fields = {**fields, "status": status}
+    _connected(options, session, f"{session.name} · connected", fields, saved)
+    if status is not None and not options.json:
+        _write_nodes(status)
+
+
+async def _status_of(session: Session) -> ServerStatus | None:
+    """Return how the server and its nodes are; None if that is unknown. A connection works without it."""
+    from dragoman_api.errors import DragomanError
+
+    if not session.can("read_status"):
+        return None
+    try:
+        return await session.status()
+    except DragomanError as error:
+        say(f"warning: {plain(error.message)}")
+        return None
+
+
+def _write_nodes(status: ServerStatus) -> None:
+    """Write the nodes as a table with the columns that are known of any, and what is said of them."""
+    output.say_notes(status.notes)
+    if not status.nodes:
+        return
+
+    def use(amount: int | None, limit: int | None) -> str:
+        of = "" if limit is None else f" of {output.show_size(limit)}"
+        return "" if amount is None else f"{output.show_size(amount)}{of}"
+
+    table = {
+        "NODE": [output.plain(node.name) for node in status.nodes],
+        "STATE": [output.plain(node.state.word) if node.state else "" for node in status.nodes],
+        "VERSION": [output.plain(node.version) for node in status.nodes],
+        "ROWS": ["" if node.rows is None else output.show_count(node.rows) for node in status.nodes],
+        "MEMORY": [use(node.memory, node.memory_limit) for node in status.nodes],
+        "DISK": [use(node.disk, node.disk_limit) for node in status.nodes],
+        "ROLES": [output.plain(node.roles) for node in status.nodes],
+    }
+    table = {head: values for head, values in table.items() if any(values)}
+    right = [head == "ROWS" for head in table]
+    output.write_table([*table], [[*row] for row in zip(*table.values(), strict=True)], right=right)

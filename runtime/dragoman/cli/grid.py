@@ -222,17 +222,22 @@ async def objects(
         return
     output.say_notes(notes)
     if shape == "table":
-        head, right = ["OBJECT", "ROWS", "SIZE"], [False, True, True]
-        rows = [
-            ["  " * level + output.plain(node.name), output.show_count(node.rows), output.show_size(node.size)]
-            for level, node, _ in tree
-        ]
-        column_count = 3 if any(node.size is not None for node in nodes) else 2
-        output.write_table(head[:column_count], [row[:column_count] for row in rows], right=right[:column_count])
+        names = ["  " * level + output.plain(node.name) for level, node, _ in tree]
+        table = {"OBJECT": names, "ROWS": [output.show_count(node.rows) for node in nodes]}
+        if any(node.size is not None for node in nodes):
+            table["SIZE"] = [output.show_size(node.size) for node in nodes]
+        if any(node.state for node in nodes):
+            table["STATE"] = [output.show_condition(node.state) for node in nodes]
+        right = [head in ("ROWS", "SIZE") for head in table]
+        output.write_table([*table], [[*row] for row in zip(*table.values(), strict=True)], right=right)
     else:
-        columns = ["name", "rows", "size", "kind", *(["parent"] if any(node.parent for node in nodes) else [])]
+        optional = [name for name in ("parent", "state") if any(getattr(node, name) for node in nodes)]
+        columns = ["name", "rows", "size", "kind", *optional]
         output.write_records(
-            [{name: getattr(node, name) for name in columns} for node in nodes],
+            [
+                {name: getattr(node, name) for name in columns} | ({"state": node.state.word} if node.state else {})
+                for node in nodes
+            ],
             columns,
             format=shape,
             escape=options.escape_formulas,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman_api.changes import PlannedRequest
-    from dragoman_api.columns import Note
+    from dragoman_api.columns import Condition, Note
     from dragoman_api.grid import Page
 
 FORMATS = ("table", "json", "ndjson", "csv", "tsv")
@@ -124,6 +124,11 @@ def show_size(size: int | None) -> str:
             break
         number /= 1000
     return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
+
+
+def show_condition(condition: Condition | None) -> str:
+    """Format a condition for people: the server's word; a hyphen if unknown."""
+    return plain(condition.word) if condition else "-"
 
 
 def show_count(count: int | None) -> str:

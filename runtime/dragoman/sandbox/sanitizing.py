@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category
 
@@ -10,8 +11,8 @@ from msgspec.structs import replace
 
 from dragoman.spellings import python_call
 from dragoman_api.changes import Outcome, Plan
-from dragoman_api.columns import Description, Note, ObjectList
-from dragoman_api.connections import Health, Server
+from dragoman_api.columns import MAX_OBJECTS, Condition, Description, Note, ObjectList
+from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, Completion
 from dragoman_api.errors import (
     DRIVER,
@@ -30,7 +31,7 @@ from dragoman_api.remedies import ABOUT_PLUGINS, MOST, RemedyKind
 from dragoman_api.summaries import ColumnSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dragoman_api.remedies import Remedy
     from dragoman_worker.wire import Failure
@@ -48,6 +49,9 @@ _BREAKS = ("Cc", "Zl", "Zp")  # control characters and separators of lines
 
 ERRORS = 400
 """The lowest HTTP status that means failure."""
+
+NODES = 1_000
+"""Nodes per status of a server; a final note counts those beyond."""
 
 NOTES = 5_000
 """Notes per result; a final note counts those beyond."""
@@ -130,7 +134,11 @@ def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "")
     match result:
         case Page() if result.notes:
             result = replace(result, notes=_notes(result.notes, clean, connection))
-        case Description() | ExportPart() | ExportSplit() | ObjectList() | Plan() if result.notes:
+        case ObjectList():
+            result = _objects(result, clean, connection)
+        case ServerStatus():
+            result = _status(result, clean, connection)
+        case Description() | ExportPart() | ExportSplit() | Plan() if result.notes:
             result = replace(result, notes=_notes(result.notes, clean, connection))
         case Answer():
             result = _answer(result, clean, mask, connection)
@@ -172,6 +180,46 @@ def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "")
         planned = [replace(request, statement=_cut(clean(request.statement), SENTENCE)) for request in result.planned]
         result = replace(result, planned=planned, refusals=[_outcome(outcome, clean) for outcome in result.refusals])
     return result  # type: ignore[no-any-return]
+
+
+def _objects(listed: ObjectList, clean: Clean, connection: str) -> ObjectList:
+    conditions = _conditions((item.state for item in listed), clean)
+    if conditions:
+        objects = [replace(item, state=conditions[item.state]) if item.state else item for item in listed]
+        listed = replace(listed, objects=objects)
+    return replace(listed, notes=_notes(listed.notes, clean, connection)) if listed.notes else listed
+
+
+def _status(status: ServerStatus, clean: Clean, connection: str) -> ServerStatus:
+    nodes, notes = status.nodes[:NODES], _notes(status.notes, clean, connection)
+    if (surplus := len(status.nodes) - NODES) > 0:
+        notes.append(Note(code="nodes-cut", reason=f"the driver returned {surplus:,} more nodes, which are hidden"))
+    objects = dict(islice(status.objects.items(), MAX_OBJECTS))
+    conditions = _conditions((status.state, *(node.state for node in nodes), *objects.values()), clean)
+    return ServerStatus(
+        state=conditions[status.state] if status.state else None,
+        nodes=[_node(node, conditions, clean) for node in nodes],
+        objects={name: conditions[state] for name, state in objects.items()},
+        notes=notes,
+    )
+
+
+def _node(node: ServerNode, conditions: Mapping[Condition, Condition], clean: Clean) -> ServerNode:
+    return replace(
+        node,
+        name=_name(node.name, clean),
+        state=conditions[node.state] if node.state else None,
+        roles=_name(node.roles, clean),
+        version=_name(node.version, clean),
+    )
+
+
+def _conditions(driver_conditions: Iterable[Condition | None], clean: Clean) -> dict[Condition, Condition]:
+    """Return each condition as it may be shown: many objects share few."""
+    return {
+        condition: replace(condition, word=_name(condition.word, clean))
+        for condition in {condition for condition in driver_conditions if condition}
+    }
 
 
 def _answer(answer: Answer, clean: Clean, mask: Clean, connection: str) -> Answer:

@@ -11,7 +11,7 @@ from dragoman.settings import Limit
 from dragoman_api import events
 from dragoman_api.changes import Drop, Insert, InsertBatch, OutcomeStatus, PlanRequest, object_of
 from dragoman_api.columns import ObjectList, ObjectsRequest
-from dragoman_api.connections import Health
+from dragoman_api.connections import Health, ServerStatus
 from dragoman_api.console import CompletionRequest, ConsoleText
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused
 from dragoman_api.filters import RawQuery
@@ -383,6 +383,16 @@ class Session:
             fields: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
             self._emit(events.ConnectionHealthChanged(state=state, **fields))
         return health
+
+    async def status(self) -> ServerStatus:
+        """Read how the server and its nodes are, with one cheap request.
+
+        Raises:
+            UnsupportedOperationError: The driver does not know it.
+        """
+        self._driver.check_usable()
+        status: ServerStatus = await self._calls.run(DriverSpec.read_status)
+        return status
 
 
 def _check_answers(answer: Answer) -> None:

@@ -132,8 +132,8 @@ from urllib.parse import quote
 
 from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest, Outcome, Plan, PlannedRequest
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role
-from dragoman_api.connections import Health, Server
+from dragoman_api.columns import Column, ColumnKind, Condition, Description, Level, Note, Object, ObjectList, Role
+from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import DragomanError
 from dragoman_api.filters import CompiledFilter, Explanation
@@ -163,9 +163,16 @@ class Driver:
         return Health(ok=False, reason=TEXTS[0], code="unwell")
 
     @hookimpl
+    async def read_status(self):
+        nodes = [ServerNode(name=text, state=Condition(text), roles=text, version=text, disk=1) for text in TEXTS]
+        return ServerStatus(state=Condition(TEXTS[0]), nodes=nodes, objects=dict.fromkeys(TEXTS, Condition(TEXTS[0])),
+                            notes=NOTES)
+
+    @hookimpl
     async def list_objects(self, request):
         objects = [Object("fine", rows=len(TEXTS))]
-        objects += [Object(text, rows=1, kind=text[:40]) for text in TEXTS]
+        objects += [Object(text, rows=1, kind=text[:40], state=Condition(text, Level.BAD)) for text in TEXTS[1:]]
+        objects += [Object(TEXTS[0], rows=1, kind=TEXTS[0][:40])]
         return ObjectList(objects=objects, notes=NOTES)
 
     @hookimpl
@@ -231,7 +238,7 @@ class Driver:
         )
 """
 HOOKS = [
-    "connect", "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "plan_change",
+    "connect", "ping", "read_status", "list_objects", "describe_object", "compile_filter", "fetch_page", "plan_change",
     "apply_change", "parse_console", "execute_console",
 ]  # fmt: skip
 

@@ -28,7 +28,7 @@ def _names(page: Page) -> list[str]:
 
 
 def _object(name: str, rows: int | None = None, size: int | None = None) -> dict[str, Any]:
-    return {"name": name, "rows": rows, "size": size, "kind": "table", "parent": None, "branch": False}
+    return {"name": name, "rows": rows, "size": size, "kind": "table", "parent": None, "branch": False, "state": None}
 
 
 def test_keys_sort_filter_and_open_an_object(page: Page) -> None:
@@ -54,6 +54,80 @@ def test_keys_sort_filter_and_open_an_object(page: Page) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.locator("[role=gridcell]").first.wait_for()
+
+
+def _node(name: str, **fields: Any) -> dict[str, Any]:
+    figures = dict.fromkeys(("rows", "memory", "memory_limit", "disk", "disk_limit"))
+    return {"name": name, "state": None, "roles": "", "version": ""} | figures | fields
+
+
+def test_nodes_and_states_are_shown_and_keys_sort_and_choose_by_state(page: Page, cluster: Cluster) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/status") else None)
+    try:
+        cluster.put("state-shut", [{"n": 1}], {"n": {"type": "long"}})
+        cluster.send("POST", "/state-shut/_close")
+        page.locator(".connection", has_text="shop").click()
+        nodes = page.locator(".node-table tbody tr")
+        nodes.first.wait_for()
+        assert "elected master, data" in nodes.first.inner_text()
+        assert "224 MB of 537 MB" in nodes.first.inner_text()
+        shut = page.locator(".object-table tr", has_text="state-shut")
+        assert shut.locator("td.state").inner_text() == "closed"
+        page.locator(".object-table thead").get_by_role("button", name="State").press("Enter")
+        assert page.locator(".object-table th.state").get_attribute("aria-sort") == "descending"
+        assert page.locator(".object-table tbody tr").last.locator("td.state").inner_text() == "green"
+        chip = page.get_by_role("group", name="Filter by state").get_by_role("button", name="closed")
+        chip.press("Enter")
+        assert chip.get_attribute("aria-pressed") == "true"
+        assert _names(page) == ["state-shut"]
+        assert "1 shown of" in page.locator(".overview-tools [role=status]").inner_text()
+        page.get_by_placeholder("Filter by name").click()
+        Hands(page).type("zzz")
+        page.get_by_role("button", name="Clear the filter").click()
+        assert len(_names(page)) > 1
+        assert len(asked) == 1
+    finally:
+        page.locator(".object-table thead").get_by_role("button", name="Object").click()
+        cluster.send("DELETE", "/state-shut")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_many_nodes_fit_any_width_and_states_come_with_them(chromium: Browser, address: str, width: int) -> None:
+    bad = {"word": "UNHEALTHY", "level": "bad"}
+    good = {"word": "HEALTHY", "level": "good"}
+    nodes = [
+        _node(f"{HOSTILE}{at}", state=bad if at == 7 else good, roles="data, ingest", disk=9 * 10**9, disk_limit=10**10)
+        for at in range(40)
+    ]
+    states = {"constructor": good, "b": {"word": "READONLY", "level": "warning"}}
+    body = {"state": None, "nodes": nodes, "objects": states, "notes": []}
+    with browsing(chromium, address, viewport={"width": width, "height": 900}) as page:
+        objects = [_object(name, 3) for name in ("constructor", "toString", "b")]
+        told = {"objects": objects, "notes": [], "next": None, "total": 3}
+        page.route(re.compile(r"/objects$"), lambda route: route.fulfill(json=told))
+        page.route(re.compile(r"/status$"), lambda route: route.fulfill(json=body))
+        page.route(re.compile(r"/describe$"), lambda route: route.fulfill(json=WITHOUT_TIME))
+        page.evaluate("location.hash = '#/connection/shop'")
+        page.locator(".nodes summary", has_text="40 nodes: 1 UNHEALTHY, 39 HEALTHY").wait_for()
+        assert page.locator(".nodes").get_attribute("open") is not None  # one of them is not well
+        assert page.locator(".node-table img").count() == 0
+        assert page.locator(".object-table tr", has_text="toString").locator(".condition").count() == 0
+        assert page.locator(".object-table tr", has_text="constructor").locator("td .condition").count() == 1
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert findings(page) == []
+        page.locator(".nodes summary").press("Enter")
+        assert not page.locator(".node-table").is_visible()
+
+
+def test_a_status_that_cannot_be_read_is_said_and_the_objects_stay(chromium: Browser, address: str) -> None:
+    failed = {"error": {"code": "deadline-exceeded", "message": "read_status took too long"}}
+    with browsing(chromium, address) as page:
+        page.route(re.compile(r"/status$"), lambda route: route.fulfill(status=504, json=failed))
+        page.evaluate("location.hash = '#/connection/shop'")
+        page.get_by_text("read_status took too long").wait_for()
+        page.locator(".object-table a", has_text="orders").wait_for()
+        assert page.locator(".nodes").count() == 0
 
 
 def test_a_new_object_appears_and_a_hostile_name_is_text(page: Page, cluster: Cluster) -> None:

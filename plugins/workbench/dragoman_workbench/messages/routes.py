@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from dragoman_api.columns import Description, ObjectList
+from dragoman_api.connections import ServerStatus
 
 from . import connections, imports, rows, work
 from .base import Done, Empty, Enter, Entered, NewToken, Request, RouteAnswer, Text, Ticket
@@ -113,6 +114,7 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "close": (connections.OnConnection, Done),
     "unlock": (connections.Unlock, connections.OpenConnection),
     "objects": (connections.ObjectsAsked, ObjectList),
+    "status": (connections.OnConnection, ServerStatus),
     "describe": (connections.DescriptionAsked, Description),
     "page": (rows.PageAsked, rows.PageAnswer),
     "similar": (rows.SimilarAsked, rows.PageAnswer),

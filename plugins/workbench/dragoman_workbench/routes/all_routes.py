@@ -68,7 +68,7 @@ def make_routes(
     imports = ImportRoutes(connections, stream=stream, work=work, downloads=downloads, uploads=uploads)
     front = _Front(runtime, connections, questions=questions, exports=exports, imports=imports, remembered=remembered)
     front.files, front.first, front.folder = files, first, str(export_folder or "")
-    reads = ("objects", "describe", "page", "similar", "count", "cell", "summarize", "explain")
+    reads = ("objects", "status", "describe", "page", "similar", "count", "cell", "summarize", "explain")
     groups: dict[str, Any] = dict.fromkeys(reads, GridRoutes(connections)) | {
         "connections": ConnectionRoutes(runtime, connections, rules, samples),
         "queries": QueryRoutes(connections, runtime),

@@ -18,6 +18,7 @@ from dragoman_workbench.messages.rows import CellAnswer, Counted, Explained, Que
 if TYPE_CHECKING:
     from dragoman import Rows, Runtime
     from dragoman_api.columns import Description, ObjectList
+    from dragoman_api.connections import ServerStatus
     from dragoman_workbench.messages.connections import DescriptionAsked, ObjectsAsked, OnConnection
     from dragoman_workbench.messages.rows import (
         CellAsked,
@@ -45,6 +46,10 @@ class GridRoutes:
         return await session.objects(
             parent=request.parent, contains=request.contains, cursor=request.cursor, limit=request.limit
         )
+
+    async def status(self, request: OnConnection) -> ServerStatus:
+        """Read how the server and its nodes are."""
+        return await (await self._open.session(request.connection)).status()
 
     async def describe(self, request: DescriptionAsked) -> Description:
         """Describe the columns of an object."""

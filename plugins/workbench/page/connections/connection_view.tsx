@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { openObjectMenu } from "../state/object_menu.ts";
 import { askAhead } from "../grid/first_page.ts";
-import type { OpenConnection } from "../messages.ts";
+import type { OpenConnection, ServerStatus } from "../messages.ts";
 import { go, write } from "../state/route.ts";
 import { broken, remedy } from "../state/store.ts";
 import { Badge, Blank, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
@@ -13,22 +13,28 @@ import { instant } from "../wire/previews.ts";
 import { Icon } from "../ui/icons.tsx";
 import { type Listing, useObjects } from "./listing.ts";
 import { type Newest, newest, placeOf, timeOf, useNewest } from "./newest.ts";
+import { ConditionMark, countConditions, Nodes, useStatus } from "./server_status.tsx";
 import { type Line, type Order, type SortColumn, linesInView, linesOf, nextOrder } from "./object_table.ts";
 
 const LINE = 28; // height of a line, as in the style
 const MOST_TIMED = 1_000; // objects that are asked for their newest time to sort by it
 const order = signal<Order>({ by: "name", descending: false });
-const HEADS: Readonly<Record<SortColumn, string>> = { name: "Object", kind: "Kind", newest: "Newest", rows: "Rows", size: "Size" };
+const HEADS: Readonly<Record<SortColumn, string>> = { name: "Object", kind: "Kind", state: "State", newest: "Newest", rows: "Rows", size: "Size" };
 
 export function ConnectionView({ open }: { open: OpenConnection }) {
   const name = open.connection;
   const [words, setWords] = useState("");
   const [branches, setBranches] = useState<ReadonlySet<string>>(new Set());
   const objects = useObjects(name, words, branches);
-  const { listing, inner, failed } = objects;
+  const { inner, failed } = objects;
+  const status = useStatus(name, open.hooks.includes("read_status"), objects.listing?.at);
+  const listing = useMemo(() => withStates(objects.listing, status), [objects.listing, status]);
+  const conditions = useMemo(() => countConditions((listing?.objects ?? []).map((one) => one.state)), [listing]);
+  const [chosen, setChosen] = useState("");
+  const state = conditions.some((one) => one.state.word === chosen) ? chosen : "";
   const lines = useMemo(
-    () => linesOf(listing?.objects ?? [], inner, order.value, objects.whole ? words : "", (object) => timeOf(name, object)),
-    [listing, inner, order.value, words, objects.whole, order.value.by === "newest" && newest.value],
+    () => linesOf(listing?.objects ?? [], inner, order.value, objects.whole ? words : "", (object) => timeOf(name, object), state),
+    [listing, inner, order.value, words, state, objects.whole, order.value.by === "newest" && newest.value],
   );
   const table = useRef<HTMLDivElement>(null);
   const empty = listing?.objects.length === 0 && !words.trim();
@@ -66,6 +72,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
           <Button label="Edit this connection" icon="edit" onClick={() => go({ view: "edit", connection: name })} />
         </ErrorBox>
       )}
+      {status && status.nodes.length > 0 && <Nodes connection={name} nodes={status.nodes} />}
       {listing && !empty && (
         <div class="overview-tools">
           <label class="search">
@@ -83,7 +90,19 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
               }}
             />
           </label>
-          <span class="muted" role="status">{sumOf(listing, lines, words)}</span>
+          {(conditions.length > 1 || state) && (
+            <span class="conditions" role="group" aria-label="Filter by state">
+              {conditions.map((one) => (
+                <button
+                  key={one.state.word} type="button" class="button plain" aria-pressed={one.state.word === state}
+                  onClick={() => setChosen(one.state.word === state ? "" : one.state.word)}
+                >
+                  <ConditionMark state={one.state} /><span class="count">{whole(one.count)}</span>
+                </button>
+              ))}
+            </span>
+          )}
+          <span class="muted" role="status">{sumOf(listing, lines, words.trim() !== "" || state !== "")}</span>
         </div>
       )}
       {!listing && failed === null && <Waiting what={`Reading the objects of ${name} …`} />}
@@ -94,8 +113,8 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
         />
       )}
       {listing && !lines.length && !empty && !objects.waits && (
-        <Blank icon="search" title="No object has such a name">
-          <Button label="Clear the filter" onClick={() => setWords("")} />
+        <Blank icon="search" title={state ? "No object has such a name and state" : "No object has such a name"}>
+          <Button label="Clear the filter" onClick={() => { setWords(""); setChosen(""); }} />
         </Blank>
       )}
       {empty && failed === null && (
@@ -104,7 +123,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
           <p class="actions center">{(!listing?.notes.length && imports) || <Button label="Look again" icon="refresh" onClick={objects.again} />}</p>
         </Blank>
       )}
-      {[...new Set((listing?.notes ?? []).map((note) => note.reason))].map((reason) => <p class="muted" key={reason}>{reason}</p>)}
+      {[...new Set([...(listing?.notes ?? []), ...(status?.notes ?? [])].map((note) => note.reason))].map((reason) => <p class="muted" key={reason}>{reason}</p>)}
     </div>
   );
 }
@@ -118,13 +137,20 @@ function Health({ name, failed, listing }: { name: string; failed: unknown; list
   return <span class="health"><span class={`dot ${dot}`} aria-hidden="true" />{text}</span>;
 }
 
+/** Objects with the states that the status tells, where the list tells none. */
+function withStates(listing: Listing | null, status: ServerStatus | null): Listing | null {
+  const states = status?.objects;
+  if (!listing || !states || !Object.keys(states).length) return listing;
+  return { ...listing, objects: listing.objects.map((one) => (one.state || !Object.hasOwn(states, one.name) ? one : { ...one, state: states[one.name] })) };
+}
+
 /** What the table holds, in a sentence. */
-function sumOf(listing: Listing, lines: readonly Line[], words: string): string {
+function sumOf(listing: Listing, lines: readonly Line[], filtered: boolean): string {
   const count = listing.objects.length;
   const objects = listing.more
     ? `${whole(count)} of ${listing.total === null ? "more" : whole(listing.total)} objects; filter to find others`
     : `${whole(count)} ${count === 1 ? "object" : "objects"}`;
-  const shown = words.trim() ? `${whole(lines.length)} shown of ${objects}` : objects;
+  const shown = filtered ? `${whole(lines.length)} shown of ${objects}` : objects;
   return `${shown} · as of ${listing.at.toLocaleTimeString()}`;
 }
 
@@ -152,6 +178,7 @@ function ObjectTable({ lines, listing, open, branches, flip, fresh, host, stale 
   const columns: SortColumn[] = [
     "name",
     ...(kinds.size > 1 ? (["kind"] as const) : []),
+    ...(lines.some(({ entry }) => entry.state) ? (["state"] as const) : []),
     ...(lines.some(({ entry }) => times.get(placeOf(connection, entry.name))?.text) ? (["newest"] as const) : []),
     ...(["rows", "size"] as const).filter((column) => lines.some(({ entry }) => entry[column] != null)),
   ];
@@ -237,7 +264,9 @@ function ObjectTable({ lines, listing, open, branches, flip, fresh, host, stale 
                     )}
                     {fresh.has(entry.name) && <Badge tone="accent" title="It came while this view is open">new</Badge>}
                   </th>
-                ) : column === "kind" ? <td key={column} class="kind">{entry.kind}</td> : column === "newest" ? (
+                ) : column === "kind" ? <td key={column} class="kind">{entry.kind}</td> : column === "state" ? (
+                  <td key={column} class="state">{entry.state && <ConditionMark state={entry.state} />}</td>
+                ) : column === "newest" ? (
                   <NewestTime key={column} known={times.get(placeOf(connection, entry.name))} />
                 ) : (
                   <td key={column} class={column}>

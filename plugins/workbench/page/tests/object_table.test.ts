@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { linesInView, linesOf, nextOrder, sorted } from "../connections/object_table.ts";
-import type { Object as Entry } from "../messages.ts";
+import type { Condition, Object as Entry } from "../messages.ts";
 
 const entry = (name: string, more: Partial<Entry> = {}): Entry =>
-  ({ name, rows: null, size: null, kind: "table", parent: null, branch: false, ...more });
+  ({ name, rows: null, size: null, kind: "table", parent: null, branch: false, state: null, ...more });
 const names = (entries: readonly Entry[]) => entries.map((one) => one.name);
 
 test("figures sort by value, names as people count, and what is unknown comes last either way", () => {
@@ -19,6 +19,19 @@ test("objects sort by their newest time, and what has none comes last", () => {
   const sort = (descending: boolean) => names(sorted([entry("none"), entry("old"), entry("new")], { by: "newest", descending }, (name) => times[name] ?? null));
   assert.deepEqual(sort(true), ["new", "old", "none"]);
   assert.deepEqual(sort(false), ["old", "new", "none"]);
+});
+
+test("states sort from the worst, and one of them selects its objects, with the branches around them", () => {
+  const state = (word: string, level: Condition["level"]) => ({ state: { word, level } });
+  const entries = [
+    entry("fine", state("green", "good")), entry("shut", state("closed", "")), entry("half", state("yellow", "warning")),
+    entry("gone", state("red", "bad")), entry("silent"), entry("db", { branch: true }),
+  ];
+  const order = nextOrder({ by: "name", descending: false }, "state");
+  assert.deepEqual(names(sorted(entries, order)), ["gone", "half", "shut", "fine", "db", "silent"]);
+  const inner = new Map([["db", [entry("db/x", { parent: "db", ...state("yellow", "warning") })]]]);
+  const lines = linesOf(entries, inner, { by: "name", descending: false }, "", undefined, "yellow");
+  assert.deepEqual(lines.map((line) => line.entry.name), ["db", "db/x", "half"]);
 });
 
 test("a head sorts figures from the largest and names from A, and a second click turns them round", () => {

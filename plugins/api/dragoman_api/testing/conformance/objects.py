@@ -77,6 +77,20 @@ class ObjectConformance:
         health = await target.driver.ping()
         assert health.ok, health.reason
 
+    async def test_a_status_names_nodes_once_and_says_what_is_wrong(self, target: Target) -> None:
+        """`read_status` names each node, no name twice, with figures that can be, and conditions in words."""
+        target.needs("read_status")
+        status = await target.driver.read_status()
+        names = [node.name for node in status.nodes]
+        assert all(names), "a node has no name"
+        assert len(names) == len(set(names)), "a node is named twice"
+        states = [status.state, *(node.state for node in status.nodes), *status.objects.values()]
+        assert all(state.word.strip() for state in states if state), "a condition has no word; None says nothing"
+        for node in status.nodes:
+            for figure in ("rows", "memory", "memory_limit", "disk", "disk_limit"):
+                amount = getattr(node, figure)
+                assert amount is None or amount >= 0, f"{figure} of {node.name} is {amount}"
+
     async def test_objects_are_listed_once_each(self, target: Target) -> None:
         """`list_objects` names the object, no name twice, and its number of rows, if any, is right."""
         target.needs("list_objects")

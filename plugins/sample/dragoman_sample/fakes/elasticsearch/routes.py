@@ -77,6 +77,7 @@ ROUTES = [
     _route("PUT", "/_cluster/settings", admin.put_settings, {"flat_settings"}, "cluster:admin/settings/update"),
     _route("GET", "/_cat/indices", admin.cat_indices, _CAT, ""),
     _route("GET", "/_cat/indices/{index}", admin.cat_indices, _CAT, ""),
+    _route("GET", "/_cat/nodes", admin.cat_nodes, _CAT, "cluster:monitor/state"),
     _route("GET", "/_cat/aliases", admin.cat_aliases, _CAT, "indices:admin/aliases/get"),
     _route("GET", "/_cat/aliases/{alias}", admin.cat_aliases, _CAT, "indices:admin/aliases/get"),
     _route("GET", "/_resolve/index/{name}", admin.resolve, {"expand_wildcards"}, "indices:admin/resolve/index", (7, 9)),

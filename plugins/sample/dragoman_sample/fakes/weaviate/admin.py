@@ -38,8 +38,8 @@ def links(_call: Call) -> Reply:
 
 
 def nodes(call: Call) -> Reply:
-    """Answer the one node there is."""
-    node = {
+    """Answer the one node there is; `verbose` adds its shards, of which each tenant is one."""
+    node: dict[str, object] = {
         "batchStats": {"queueLength": 0, "ratePerSecond": 0},
         "name": "node1",
         "operationalMode": "ReadWrite",
@@ -47,6 +47,19 @@ def nodes(call: Call) -> Reply:
         "status": "HEALTHY",
         "version": call.settings.version,
     }
+    if call.params.get("output") == "verbose":
+        shards = [
+            {
+                "class": collection.name, "name": str(name), "loaded": True, "numberOfReplicas": 1,
+                "objectCount": len(shard.objects), "vectorIndexingStatus": "READY", "vectorQueueLength": 0,
+            }
+            for collection in call.database.everywhere()
+            for name, shard in (
+                collection.of_tenant.items() if collection.has_tenants else enumerate(collection.shards)
+            )
+        ]  # fmt: skip
+        counts = [len(shard.objects) for collection in call.database.everywhere() for shard in collection.shards]
+        node |= {"shards": shards, "stats": {"objectCount": sum(counts), "shardCount": len(shards)}}
     return Reply({"nodes": [node]})
 
 

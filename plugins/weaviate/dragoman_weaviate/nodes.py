@@ -1,0 +1,104 @@
+"""The nodes, and the conditions of the collections, which are those of their shards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api import DragomanError, Note
+from dragoman_api.columns import Condition, Level
+from dragoman_api.connections import ServerNode, ServerStatus
+from dragoman_api.errors import AccessDeniedError, AuthenticationError
+from dragoman_api.kit.exchanges import Exchange, ask, get
+
+from . import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HIDDEN = Note(
+    code="nodes-hidden",
+    reason="the key may not read the nodes",
+    hint="grant it the permission read_nodes, with the verbosity verbose for the states of collections",
+)
+_NODES = {"HEALTHY": Level.GOOD, "UNHEALTHY": Level.BAD, "UNAVAILABLE": Level.BAD, "TIMEOUT": Level.WARNING}
+_SHARDS = {
+    "READY": Level.GOOD, "LAZY_LOADING": Level.GOOD, "INDEXING": Level.WARNING, "LOADING": Level.WARNING,
+    "READONLY": Level.WARNING,
+}  # fmt: skip
+_ORDER = (Level.GOOD, Level.UNKNOWN, Level.WARNING, Level.BAD)
+
+
+class _Shard(msgspec.Struct, frozen=True):
+    collection: str = msgspec.field(name="class", default="")
+    status: str = msgspec.field(name="vectorIndexingStatus", default="")
+
+
+class _Stats(msgspec.Struct, frozen=True):
+    objects: int | None = msgspec.field(name="objectCount", default=None)
+
+
+class _Node(msgspec.Struct, frozen=True):
+    name: str
+    status: str = ""
+    version: str = ""
+    mode: str = msgspec.field(name="operationalMode", default="")
+    stats: _Stats | None = None
+    shards: list[_Shard] | None = None
+
+    @property
+    def state(self) -> Condition | None:
+        """Its health; that it takes no writes, or no reads, is a part of it."""
+        level = _NODES.get(self.status, Level.UNKNOWN)
+        if self.mode in ("", "ReadWrite"):
+            return Condition(self.status, level) if self.status else None
+        return Condition(f"{self.status} {self.mode}".strip(), max(level, Level.WARNING, key=_ORDER.index))
+
+
+class _Nodes(msgspec.Struct, frozen=True):
+    nodes: list[_Node] | None = None
+
+
+def read_status(*, with_shards: bool) -> Exchange[ServerStatus]:
+    """Read the nodes, and with their shards the conditions of collections.
+
+    Args:
+        with_shards: Ask for the shards. Each tenant is one, so a server may have very many.
+
+    Raises:
+        AuthenticationError: 401.
+        ConnectionFailedError: The server does not answer.
+    """
+    reply = yield from ask(get("/v1/nodes", output="verbose" if with_shards else "minimal"))
+    try:
+        nodes = protocol.decode(reply, _Nodes).nodes or []
+    except AuthenticationError:
+        raise
+    except AccessDeniedError:
+        return ServerStatus(notes=[_HIDDEN])
+    except DragomanError as error:
+        return ServerStatus(notes=[Note(code="nodes-unknown", reason=f"the nodes cannot be read: {error.message}")])
+    return ServerStatus(
+        nodes=[
+            ServerNode(
+                name=node.name,
+                state=node.state,
+                version=node.version,
+                rows=node.stats.objects if node.stats else None,
+            )
+            for node in sorted(nodes, key=lambda node: node.name)
+        ],
+        objects=_collections(nodes) if with_shards else {},
+    )
+
+
+def _collections(nodes: Sequence[_Node]) -> dict[str, Condition]:
+    """Return the worst condition of each collection's shards, on whatever node."""
+    conditions: dict[str, Condition] = {}
+    for shard in (shard for node in nodes for shard in node.shards or [] if shard.status):
+        other = conditions.get(shard.collection)
+        condition = Condition(shard.status, _SHARDS.get(shard.status, Level.UNKNOWN))
+        if other is None or _ORDER.index(condition.level) > _ORDER.index(other.level):
+            conditions[shard.collection] = condition
+    return conditions
