@@ -14,8 +14,8 @@ from dragoman_api.columns import (
     Column,
     ColumnKind,
     Condition,
+    ConditionLevel,
     Description,
-    Level,
     Note,
     Object,
     ObjectList,
@@ -93,7 +93,9 @@ class Driver:
         if profile.port == 1:
             raise ConnectionFailedError("nothing listens at localhost:1")
         self._strange = profile.port == 3
-        self._states = [Condition("green", Level.GOOD), Condition("closed")] if profile.port == 4 else [None, None]
+        self._states = (
+            [Condition("green", ConditionLevel.GOOD), Condition("closed")] if profile.port == 4 else [None, None]
+        )
         return Server("Demo\x1b[0m", "4.2", ["this server \x1b]0;x\x07is a test"] if profile.port == 2 else [])
 
     @hookimpl
@@ -104,8 +106,12 @@ class Driver:
     async def read_status(self):
         if self._states[0] is None:
             return ServerStatus(notes=[Note(code="nodes-hidden", reason="the credentials may not list the nodes")])
-        full = ServerNode(name="n1", state=Condition("up", Level.GOOD), roles="data", memory=1_000, memory_limit=4_000)
-        return ServerStatus(nodes=[full, ServerNode(name="n2", state=Condition("lost", Level.BAD), roles="data")])
+        full = ServerNode(
+            name="n1", state=Condition("up", ConditionLevel.GOOD), roles="data", memory=1_000, memory_limit=4_000
+        )
+        return ServerStatus(
+            nodes=[full, ServerNode(name="n2", state=Condition("lost", ConditionLevel.BAD), roles="data")]
+        )
 
     @hookimpl
     async def list_objects(self, request):

@@ -8,7 +8,7 @@ import dragoman_worker.values
 from dragoman_api import hookimpl
 from dragoman_api.cells import Json
 from dragoman_api.changes import HttpRequest
-from dragoman_api.columns import Column, ColumnKind, Condition, Description, Level, Note, Object, ObjectList
+from dragoman_api.columns import Column, ColumnKind, Condition, ConditionLevel, Description, Note, Object, ObjectList
 from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import QueryError, TrustError
@@ -55,7 +55,7 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request):
-        conditions = [Condition(f"up\x1b[2J\u202e{'!' * 10_000}", Level.GOOD), None]
+        conditions = [Condition(f"up\x1b[2J\u202e{'!' * 10_000}", ConditionLevel.GOOD), None]
         return ObjectList(objects=[Object(name, state=conditions[at > 0]) for at, name in enumerate(CELLS)])
 
     @hookimpl

@@ -16,8 +16,8 @@ from dragoman_api.columns import (
     Column,
     ColumnKind,
     Condition,
+    ConditionLevel,
     Description,
-    Level,
     Note,
     Object,
     ObjectList,
@@ -106,7 +106,7 @@ class MemoryDriver:
     @hookimpl
     async def read_status(self) -> ServerStatus:
         """Say what a server of one node would."""
-        return ServerStatus(nodes=[ServerNode(name="memory", state=Condition("up", Level.GOOD), rows=23)])
+        return ServerStatus(nodes=[ServerNode(name="memory", state=Condition("up", ConditionLevel.GOOD), rows=23)])
 
     @hookimpl
     async def close(self) -> None:

@@ -19,7 +19,7 @@ from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.launch import Launch
 from dragoman_api.cells import CutJson, CutText, Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan, PlannedRequest
-from dragoman_api.columns import Column, Condition, Description, Level, Note, Object, ObjectList
+from dragoman_api.columns import Column, Condition, ConditionLevel, Description, Note, Object, ObjectList
 from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import AccessDeniedError
@@ -145,8 +145,12 @@ def real() -> dict[str, bytes]:
         "connect": Server("Demo", "1.2.3", notes=["it is old"]),
         "ping": Health(ok=False, reason="tired"),
         "read_status": ServerStatus(
-            state=Condition("yellow", Level.WARNING),
-            nodes=[ServerNode(name="a", state=Condition("up", Level.GOOD), roles="data", version="1", rows=3, disk=9)],
+            state=Condition("yellow", ConditionLevel.WARNING),
+            nodes=[
+                ServerNode(
+                    name="a", state=Condition("up", ConditionLevel.GOOD), roles="data", version="1", rows=3, disk=9
+                )
+            ],
             objects={"things": Condition("READONLY")},
             notes=[note],
         ),

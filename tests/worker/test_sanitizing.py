@@ -20,8 +20,8 @@ from dragoman_api.columns import (
     Column,
     ColumnKind,
     Condition,
+    ConditionLevel,
     Description,
-    Level,
     Note,
     Object,
     ObjectList,
@@ -247,7 +247,7 @@ NOTE = Note(code=SAID, reason=SAID, hint=SAID, hint_from="host")
     [
         Server(SAID, SAID, [SAID] * 1_000),
         Health(ok=False, reason=SAID, code=SAID),
-        ObjectList(objects=[Object("x", state=Condition(SAID, Level.BAD))], notes=[NOTE]),
+        ObjectList(objects=[Object("x", state=Condition(SAID, ConditionLevel.BAD))], notes=[NOTE]),
         ServerStatus(
             state=Condition(SAID),
             nodes=[ServerNode(name=SAID, state=Condition(SAID), roles=SAID, version=SAID)] * 3_000,
@@ -304,16 +304,16 @@ def test_a_flood_of_notes_is_cut_and_that_is_said():
 
 
 def test_a_flood_of_nodes_and_of_states_is_cut_and_that_is_said():
-    states = {f"i{at}": Condition("green", Level.GOOD) for at in range(MAX_OBJECTS + 5)}
+    states = {f"i{at}": Condition("green", ConditionLevel.GOOD) for at in range(MAX_OBJECTS + 5)}
     status = received(ServerStatus(nodes=[ServerNode(name="n")] * (NODES + 7), objects=states), str)
     assert (len(status.nodes), len(status.objects)) == (NODES, MAX_OBJECTS)
     assert status.notes[-1].reason == "the driver returned 7 more nodes, which are hidden"
 
 
 def test_the_states_of_objects_are_harmless_and_what_is_silent_stays_so():
-    listed = ObjectList(objects=[Object("a", state=Condition("r\u202eed", Level.BAD)), Object("b")])
+    listed = ObjectList(objects=[Object("a", state=Condition("r\u202eed", ConditionLevel.BAD)), Object("b")])
     told = received(listed, clean)
-    assert [item.state for item in told] == [Condition("red", Level.BAD), None]
+    assert [item.state for item in told] == [Condition("red", ConditionLevel.BAD), None]
     assert received(ServerStatus(), clean) == ServerStatus()
 
 

@@ -113,7 +113,7 @@ class Written(StrEnum):
     NEVER = "never"
 
 
-class Level(StrEnum):
+class ConditionLevel(StrEnum):
     """How good a condition is, which decides how it is shown: nothing wrong, works with less, or does not work."""
 
     UNKNOWN = ""
@@ -131,7 +131,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     word: str
-    level: Level = Level.UNKNOWN
+    level: ConditionLevel = ConditionLevel.UNKNOWN
 
 
 class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman_api import DragomanError, HttpRequest, Note, Object, ObjectList, ObjectsRequest
-from dragoman_api.columns import Condition, Level
+from dragoman_api.columns import Condition, ConditionLevel
 from dragoman_api.errors import (
     AccessDeniedError,
     AuthenticationError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LARGE = 16 * 2**10
 """Bytes of mappings, about three hundred fields, from which on they are not read again for every call."""
 
-HEALTH = {"green": Level.GOOD, "yellow": Level.WARNING, "red": Level.BAD}
+HEALTH = {"green": ConditionLevel.GOOD, "yellow": ConditionLevel.WARNING, "red": ConditionLevel.BAD}
 """What the words for the health of an index mean."""
 
 CLOSED = "close"
@@ -83,7 +83,7 @@ class _Listed(msgspec.Struct, frozen=True):
         """Its health; that it is closed comes first, for then it is not read, unless it has lost shards too."""
         if self.status == CLOSED and self.health != "red":
             return Condition("closed")
-        return Condition(self.health, HEALTH.get(self.health, Level.UNKNOWN)) if self.health else None
+        return Condition(self.health, HEALTH.get(self.health, ConditionLevel.UNKNOWN)) if self.health else None
 
 
 class _Listing(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api import DragomanError, Note
-from dragoman_api.columns import Condition, Level
+from dragoman_api.columns import Condition, ConditionLevel
 from dragoman_api.connections import ServerNode, ServerStatus
 from dragoman_api.errors import AccessDeniedError, AuthenticationError
 from dragoman_api.kit.exchanges import Exchange, ask, get
@@ -22,12 +22,17 @@ _HIDDEN = Note(
     reason="the key may not read the nodes",
     hint="grant it the permission read_nodes, with the verbosity verbose for the states of collections",
 )
-_NODES = {"HEALTHY": Level.GOOD, "UNHEALTHY": Level.BAD, "UNAVAILABLE": Level.BAD, "TIMEOUT": Level.WARNING}
+_NODES = {
+    "HEALTHY": ConditionLevel.GOOD,
+    "UNHEALTHY": ConditionLevel.BAD,
+    "UNAVAILABLE": ConditionLevel.BAD,
+    "TIMEOUT": ConditionLevel.WARNING,
+}
 _SHARDS = {
-    "READY": Level.GOOD, "LAZY_LOADING": Level.GOOD, "INDEXING": Level.WARNING, "LOADING": Level.WARNING,
-    "READONLY": Level.WARNING,
+    "READY": ConditionLevel.GOOD, "LAZY_LOADING": ConditionLevel.GOOD, "INDEXING": ConditionLevel.WARNING,
+    "LOADING": ConditionLevel.WARNING, "READONLY": ConditionLevel.WARNING,
 }  # fmt: skip
-_ORDER = (Level.GOOD, Level.UNKNOWN, Level.WARNING, Level.BAD)
+_ORDER = (ConditionLevel.GOOD, ConditionLevel.UNKNOWN, ConditionLevel.WARNING, ConditionLevel.BAD)
 
 
 class _Shard(msgspec.Struct, frozen=True):
@@ -50,10 +55,10 @@ class _Node(msgspec.Struct, frozen=True):
     @property
     def state(self) -> Condition | None:
         """Its health; that it takes no writes, or no reads, is a part of it."""
-        level = _NODES.get(self.status, Level.UNKNOWN)
+        level = _NODES.get(self.status, ConditionLevel.UNKNOWN)
         if self.mode in ("", "ReadWrite"):
             return Condition(self.status, level) if self.status else None
-        return Condition(f"{self.status} {self.mode}".strip(), max(level, Level.WARNING, key=_ORDER.index))
+        return Condition(f"{self.status} {self.mode}".strip(), max(level, ConditionLevel.WARNING, key=_ORDER.index))
 
 
 class _Nodes(msgspec.Struct, frozen=True):
@@ -98,7 +103,7 @@ def _collections(nodes: Sequence[_Node]) -> dict[str, Condition]:
     conditions: dict[str, Condition] = {}
     for shard in (shard for node in nodes for shard in node.shards or [] if shard.status):
         other = conditions.get(shard.collection)
-        condition = Condition(shard.status, _SHARDS.get(shard.status, Level.UNKNOWN))
+        condition = Condition(shard.status, _SHARDS.get(shard.status, ConditionLevel.UNKNOWN))
         if other is None or _ORDER.index(condition.level) > _ORDER.index(other.level):
             conditions[shard.collection] = condition
     return conditions

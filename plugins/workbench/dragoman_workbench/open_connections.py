@@ -32,8 +32,8 @@ USED_SECONDS = 60.0
 """Seconds after a request for which a connection counts as looked at: its health is checked."""
 CHECK_SECONDS = 10.0
 HOOKS = (
-    "ping", "read_status", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell", "count_rows",
-    "plan_change", "apply_change", "parse_console", "execute_console", "export_rows", "complete_console",
+    "ping", "read_status", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell",
+    "count_rows", "plan_change", "apply_change", "parse_console", "execute_console", "export_rows", "complete_console",
     "summarize_column", "similar_rows",
 )  # fmt: skip
 """Hooks that views depend on."""

@@ -196,8 +196,10 @@ export interface Completed {
  */
 export interface Condition {
   readonly word: string;
-  readonly level: Level;
+  readonly level: ConditionLevel;
 }
+
+export type ConditionLevel = "" | "bad" | "good" | "warning";
 
 /**
  * The saved connections.
@@ -834,8 +836,6 @@ export interface KnownReference {
   readonly id: string;
   readonly act: string;
 }
-
-export type Level = "" | "bad" | "good" | "warning";
 
 /** A connection by name. */
 export interface Named {

@@ -294,7 +294,7 @@ class Conversation(ABC):
         """Kill a child that sends malformed messages."""
 
     @abstractmethod
-    def _disobeyed(self) -> None:
+    def _disobeyed(self, grace: float) -> None:
         """Kill a child that did not stop a cancelled call."""
 
     def _end_calls(self) -> None:

@@ -9,7 +9,7 @@ from drivers.elasticsearch.rig import OnFake, OnServer, on_fake
 from drivers.replies import Answers, reply
 
 from dragoman_api import ObjectsRequest
-from dragoman_api.columns import Condition, Level
+from dragoman_api.columns import Condition, ConditionLevel
 from dragoman_api.connections import ServerNode, ServerStatus
 from dragoman_api.errors import AuthenticationError
 from dragoman_querydsl import nodes, objects
@@ -68,12 +68,12 @@ def test_without_the_right_or_on_a_service_without_nodes_a_note_says_so_and_noth
 @pytest.mark.parametrize(
     ("status", "health", "state"),
     [
-        ("open", "green", Condition("green", Level.GOOD)),
-        ("open", "yellow", Condition("yellow", Level.WARNING)),
-        ("open", "red", Condition("red", Level.BAD)),
+        ("open", "green", Condition("green", ConditionLevel.GOOD)),
+        ("open", "yellow", Condition("yellow", ConditionLevel.WARNING)),
+        ("open", "red", Condition("red", ConditionLevel.BAD)),
         ("open", "mauve", Condition("mauve")),
         ("close", "green", Condition("closed")),
-        ("close", "red", Condition("red", Level.BAD)),
+        ("close", "red", Condition("red", ConditionLevel.BAD)),
         ("close", None, Condition("closed")),
         ("open", None, None),
     ],
@@ -90,7 +90,7 @@ class StatusRules:
         shut = await es.index({"n": {"type": "long"}}, [{"n": 1}], name="shut")
         await es.call("POST", f"/{shut}/_close")
         states = {entry.name: entry.state for entry in await es.driver.list_objects(ObjectsRequest())}
-        assert states[name] in (Condition("green", Level.GOOD), Condition("yellow", Level.WARNING))
+        assert states[name] in (Condition("green", ConditionLevel.GOOD), Condition("yellow", ConditionLevel.WARNING))
         assert states[shut] == Condition("closed")
 
     async def test_the_nodes_are_read_with_one_request(self, es: Rig) -> None:

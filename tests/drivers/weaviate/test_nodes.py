@@ -9,7 +9,7 @@ from drivers.replies import Answers, reply
 from drivers.weaviate.rig import on_fake, on_server
 
 from dragoman_api import ObjectsRequest
-from dragoman_api.columns import Condition, Level
+from dragoman_api.columns import Condition, ConditionLevel
 from dragoman_api.errors import AuthenticationError
 from dragoman_weaviate import nodes
 
@@ -25,11 +25,11 @@ def node(name: str, *shards: tuple[str, str], **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "state"),
     [
-        ({}, Condition("HEALTHY", Level.GOOD)),
-        ({"status": "UNAVAILABLE"}, Condition("UNAVAILABLE", Level.BAD)),
-        ({"status": "TIMEOUT", "operationalMode": "ReadWrite"}, Condition("TIMEOUT", Level.WARNING)),
-        ({"operationalMode": "ReadOnly"}, Condition("HEALTHY ReadOnly", Level.WARNING)),
-        ({"status": "UNHEALTHY", "operationalMode": "ReadOnly"}, Condition("UNHEALTHY ReadOnly", Level.BAD)),
+        ({}, Condition("HEALTHY", ConditionLevel.GOOD)),
+        ({"status": "UNAVAILABLE"}, Condition("UNAVAILABLE", ConditionLevel.BAD)),
+        ({"status": "TIMEOUT", "operationalMode": "ReadWrite"}, Condition("TIMEOUT", ConditionLevel.WARNING)),
+        ({"operationalMode": "ReadOnly"}, Condition("HEALTHY ReadOnly", ConditionLevel.WARNING)),
+        ({"status": "UNHEALTHY", "operationalMode": "ReadOnly"}, Condition("UNHEALTHY ReadOnly", ConditionLevel.BAD)),
         ({"status": "DREAMING"}, Condition("DREAMING")),
         ({"status": ""}, None),
     ],
@@ -49,9 +49,9 @@ def test_a_collection_is_as_its_worst_shard_on_whatever_node():
     answers = Answers(reply(answer))
     status = answers.run(nodes.read_status(with_shards=True))
     assert {name: (state.word, state.level) for name, state in status.objects.items()} == {
-        "Art": ("READONLY", Level.WARNING),
-        "Zoo": ("READY", Level.GOOD),
-        "Mix": ("INDEXING", Level.WARNING),
+        "Art": ("READONLY", ConditionLevel.WARNING),
+        "Zoo": ("READY", ConditionLevel.GOOD),
+        "Mix": ("INDEXING", ConditionLevel.WARNING),
     }
     assert [(told.name, told.rows) for told in status.nodes] == [("a", 7), ("b", None)]
     assert [asked.path for asked in answers.asked] == ["/v1/nodes?output=verbose"]
@@ -77,10 +77,10 @@ async def hold_status(wv: Rig) -> None:
     asked = [str(request) for request in wv.log[mark:] if "/v1/nodes" in str(request)]
     assert asked == ["GET /v1/nodes?output=minimal", f"GET /v1/nodes?output={'minimal' if has_tenants else 'verbose'}"]
     [told] = status.nodes
-    assert told.state == Condition("HEALTHY", Level.GOOD)
+    assert told.state == Condition("HEALTHY", ConditionLevel.GOOD)
     assert told.version
     if not has_tenants:
-        assert status.objects[name] == Condition("READY", Level.GOOD)
+        assert status.objects[name] == Condition("READY", ConditionLevel.GOOD)
 
 
 async def test_the_states_of_collections_come_with_the_nodes_in_one_request():

@@ -132,7 +132,9 @@ from urllib.parse import quote
 
 from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest, Outcome, Plan, PlannedRequest
-from dragoman_api.columns import Column, ColumnKind, Condition, Description, Level, Note, Object, ObjectList, Role
+from dragoman_api.columns import (
+    Column, ColumnKind, Condition, ConditionLevel, Description, Note, Object, ObjectList, Role
+)
 from dragoman_api.connections import Health, Server, ServerNode, ServerStatus
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import DragomanError
@@ -171,7 +173,8 @@ class Driver:
     @hookimpl
     async def list_objects(self, request):
         objects = [Object("fine", rows=len(TEXTS))]
-        objects += [Object(text, rows=1, kind=text[:40], state=Condition(text, Level.BAD)) for text in TEXTS[1:]]
+        bad = ConditionLevel.BAD
+        objects += [Object(text, rows=1, kind=text[:40], state=Condition(text, bad)) for text in TEXTS[1:]]
         objects += [Object(TEXTS[0], rows=1, kind=TEXTS[0][:40])]
         return ObjectList(objects=objects, notes=NOTES)
 
