@@ -19,6 +19,20 @@ def focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.ariaLabel ?? document.activeElement.innerText"))
 
 
+def test_keys_right_after_the_first_call_of_the_palette_go_into_it(orders: Page) -> None:
+    """On a slow line, too: a cell would be edited with them."""
+    orders.route("**/palette*.js", lambda route: (orders.wait_for_timeout(1_000), route.continue_()))
+    orders.locator(".cell").nth(3).click()
+    orders.keyboard.press("Control+k")
+    for key in "books":
+        orders.keyboard.press(key)
+    palette = orders.get_by_role("combobox", name="Go to, or do")
+    assert palette.input_value() == "books"
+    assert not orders.get_by_role("region", name="Changes").count()
+    palette.press("Enter")
+    orders.get_by_role("heading", name="books").wait_for()
+
+
 def test_the_palette_leads_to_objects_tools_and_keys(orders: Page) -> None:
     palette, hands = orders.get_by_role("dialog", name="Go to"), Hands(orders)
     orders.locator(".cell").first.click()

@@ -1,6 +1,6 @@
 /** One field that leads everywhere: connections, objects, saved queries, and what can be done here. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { IconName } from "../ui/icons.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { line } from "../wire/cells.ts";
@@ -34,13 +34,15 @@ export function Palette({ close }: { close: () => void }) {
   const [held, setHeld] = useState(false);
   const found = ranked([...here, ...there], words).slice(0, MOST_SHOWN);
   const at = Math.min(chosen, found.length - 1);
-  useEffect(() => {
+  useLayoutEffect(() => { // before the next key
     const before = document.activeElement as HTMLElement | null;
-    element.current?.showModal();
+    const dialog = element.current!;
+    dialog.showModal();
     return () => {
       // what was chosen may have taken the focus by now, such as a menu
       const now = document.activeElement;
-      if (before?.isConnected && (!now || now === document.body || now.closest(".palette"))) before.focus({ preventScroll: true });
+      dialog.close(); // until then, nothing else takes the focus
+      if (before?.isConnected && (!now || now === document.body || dialog.contains(now))) before.focus({ preventScroll: true });
     };
   }, []);
   useEffect(() => {

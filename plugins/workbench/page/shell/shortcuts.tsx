@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { lazily } from "../ui/controls.tsx";
+import { Palette } from "./palette.tsx"; // not lazily: keys that follow at once would go to the grid
 
 const shown = signal<"" | "palette" | "keys">("");
 const MAC = /mac/i.test(navigator.platform);
@@ -18,7 +19,6 @@ export function openKeys(): void {
   shown.value = "keys";
 }
 
-const Palette = lazily(async () => (await import("./palette.tsx")).Palette);
 const Keys = lazily(async () => (await import("./keys.tsx")).Keys);
 
 /** Ctrl+K opens the palette and `?` the keys, unless a dialog is open or the sign belongs into a text. */
