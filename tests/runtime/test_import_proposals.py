@@ -138,3 +138,14 @@ def test_an_encoding_that_is_none_or_does_not_fit_is_refused(tmp_path: Path) -> 
         preview_import(file, encoding="windows-1252")
     with pytest.raises(ConfigurationError, match="unknown encoding"):
         preview_import(file, encoding="rot13")
+
+
+def test_rows_that_are_not_utf_8_name_the_encoding_that_the_table_seems_to_have(tmp_path: Path) -> None:
+    file = tmp_path / "o.csv"
+    rows = "".join(f"{at},ok\n" for at in range(100))
+    file.write_bytes(f"n,name\n{rows}100,Müller\n".encode("windows-1252"))
+    assert preview_import(file).likely_encoding == preview_import(file, object="o").likely_encoding == "windows-1252"
+    preview = preview_import(file, encoding="windows-1252", rows=200)
+    assert (preview.likely_encoding, preview.rows[100].fields) == ("", ["100", "Müller"])
+    file.write_text(f"n,name\n{rows}100,Müller\n101,ok,one too many\n")
+    assert preview_import(file).likely_encoding == ""

@@ -768,6 +768,7 @@ export interface ImportPreviewAsked {
  *
  * Attributes:
  *     likely: The character that seems to separate the fields instead; empty if the delimiter does.
+ *     likely_encoding: The encoding that the file seems to have; empty if all rows looked at are UTF-8.
  *     names: The columns of a table; empty for documents.
  *     ids: The columns whose value can become the row's id.
  *     whole: The rows are all rows of the file.
@@ -779,6 +780,7 @@ export interface ImportPreviewed {
   readonly compression: string | null;
   readonly delimiter: string;
   readonly likely: string;
+  readonly likely_encoding: string;
   readonly names: readonly string[];
   readonly ids: readonly string[];
   readonly rows: readonly PreviewedRow[];

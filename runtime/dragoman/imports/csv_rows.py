@@ -19,7 +19,18 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
 
 from .column_mapping import Gathered, MemberPlace, MemberPlaces, move_parts
-from .records import RECORD_BYTES, Members, Record, UnplacedError, address_of, id_elsewhere, read_id, split_lines
+from .records import (
+    LIKELY_ENCODING,
+    NOT_UTF_8,
+    RECORD_BYTES,
+    Members,
+    Record,
+    UnplacedError,
+    address_of,
+    id_elsewhere,
+    read_id,
+    split_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +43,6 @@ if TYPE_CHECKING:
 _DELIMITERS = ";\t,|"
 """Characters that files separate fields with, the likeliest first."""
 
-_NOT_UTF_8 = "it is not UTF-8"
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
 _QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 _QUOTED_OR_OPEN = re.compile(rb'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
@@ -78,7 +88,7 @@ class SeparatedRows:
         if not fault and (twice := [name for name, count in Counter(self.names).items() if count > 1]):
             fault = f"the column {min(twice)!r} occurs twice in its first line"
         if fault:
-            hint = "--encoding windows-1252" if fault.startswith(_NOT_UTF_8) else ""
+            hint = f"--encoding {LIKELY_ENCODING}" if fault.startswith(NOT_UTF_8) else ""
             raise ConfigurationError(f"{source.name} has no line of column names: {fault}", hint=hint)
         self._number = 0
         counts = {sign: self.names[0].count(sign) for sign in _DELIMITERS} if len(self.names) == 1 else {}
@@ -115,7 +125,7 @@ class SeparatedRows:
                     data = b"\n".join(begun)
                     before = len(data) - len(error.object)
                     error.object, error.start, error.end = data, error.start + before, error.end + before
-                    yield self._record(data, f"{_NOT_UTF_8}: {error}")
+                    yield self._record(data, f"{NOT_UTF_8}: {error}")
                 except ValueError as error:
                     yield self._record(b"\n".join(begun), str(error))
                 else:

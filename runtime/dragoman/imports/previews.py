@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .new_objects import TypeProposal, propose
+from .new_objects import LOOKED_AT, TypeProposal, propose
 from .readers import FileRows
-from .records import Wishes, object_of, read_id
+from .records import LIKELY_ENCODING, NOT_UTF_8, Wishes, object_of, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +54,8 @@ class ImportPreview(msgspec.Struct, frozen=True, kw_only=True):
         compression: ``gzip``, ``bzip2``, ``zstd`` or None.
         delimiter: What separates the fields of CSV and TSV; empty for other formats.
         likely: The character that seems to separate them instead; empty if the delimiter does.
+        likely_encoding: The encoding that a table seems to have, some of whose first rows are not UTF-8; empty if they
+            are, or if the encoding was given.
         names: The columns of a table; empty for documents.
         ids: The columns that `id` can name: those of a table; of documents, the members that hold a text or a whole
             number in each of the first rows. Empty for a format in which rows have ids of their own.
@@ -66,6 +68,7 @@ class ImportPreview(msgspec.Struct, frozen=True, kw_only=True):
     compression: str | None
     delimiter: str
     likely: str
+    likely_encoding: str
     names: list[str]
     ids: list[str]
     rows: list[PreviewRow]
@@ -104,12 +107,15 @@ def preview_import(
     wishes = Wishes(object=object, id=id, renamed=renamed or {})
     with closing(FileRows(file, format=format, delimiter=delimiter, encoding=encoding, hashed=False)) as file_rows:
         proposal = propose(file_rows, wishes, types or {}) if file_rows.names and object else None
-        first = file_rows.look_ahead(rows + 1)
+        sample = file_rows.look_ahead(max(LOOKED_AT, rows + 1))
+        first = sample[: rows + 1]
+        misread = any(record.fault.startswith(NOT_UTF_8) for record in sample)
         return ImportPreview(
             format=file_rows.format,
             compression=file_rows.source.compression if file_rows.source is not None else None,
             delimiter=file_rows.delimiter,
             likely=file_rows.likely,
+            likely_encoding=LIKELY_ENCODING if misread else "",
             names=file_rows.names,
             ids=file_rows.names or (_possible_ids(first) if file_rows.format in _OF_DOCUMENTS else []),
             rows=[_row(record) for record in first[:rows]],

@@ -242,3 +242,39 @@ def test_keys_go_on_where_a_file_was_chosen_read_and_loaded(page: Page, cluster:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.innerText") == "orte"
     cluster.send("DELETE", "/orte")
+
+
+def test_a_table_whose_head_is_ascii_can_be_read_in_the_encoding_that_its_rows_have(
+    page: Page, cluster: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(("id;name\n" + "".join(f"{at};Müller {at}\n" for at in range(200))).encode("windows-1252"))
+    enter(page, "people-new")
+    choose(page, file)
+    page.get_by_text("are not utf-8").wait_for()
+    assert not AXE.is_file() or not findings(page)
+    page.get_by_role("button", name="Read it as windows-1252").press("Enter")
+    page.get_by_role("cell", name="Müller 0", exact=True).wait_for()
+    assert page.get_by_label("Encoding").input_value() == "windows-1252"
+    assert not page.get_by_role("button", name="Read it as windows-1252").count()
+
+
+def test_a_file_on_its_way_says_how_much_of_it_arrived_and_can_be_stopped(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "logs.ndjson"
+    file.write_bytes(b'{"n": 1}\n' * 1_000_000)
+    enter(page, "logs-new")
+    session = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 300_000}
+    session.send("Network.enable")
+    session.send("Network.emulateNetworkConditions", slow)
+    choose(page, file)
+    bar = page.get_by_role("progressbar", name="Receiving logs.ndjson")
+    bar.wait_for()
+    becomes(page, lambda: 0 < bar.evaluate("bar => bar.value") < file.stat().st_size)
+    assert not AXE.is_file() or not findings(page)
+    page.get_by_role("button", name="Cancel").press("Enter")
+    bar.wait_for(state="detached")
+    assert page.get_by_role("alert").all_inner_texts() == []
+    session.send("Network.emulateNetworkConditions", slow | {"uploadThroughput": -1})
+    choose(page, file)
+    page.locator(".import-documents li").nth(20).wait_for()

@@ -97,6 +97,7 @@ class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
 
     Attributes:
         likely: The character that seems to separate the fields instead; empty if the delimiter does.
+        likely_encoding: The encoding that the file seems to have; empty if all rows looked at are UTF-8.
         names: The columns of a table; empty for documents.
         ids: The columns whose value can become the row's id.
         whole: The rows are all rows of the file.
@@ -108,6 +109,7 @@ class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
     compression: str | None
     delimiter: str
     likely: str
+    likely_encoding: str
     names: list[str]
     ids: list[str]
     rows: list[PreviewedRow]

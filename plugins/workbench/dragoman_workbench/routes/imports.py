@@ -130,8 +130,8 @@ class ImportRoutes:
             raise _named(error, upload) from error
         return ImportPreviewed(
             format=preview.format, compression=preview.compression, delimiter=preview.delimiter, likely=preview.likely,
-            names=preview.names, ids=preview.ids, rows=[answer_of(PreviewedRow, row) for row in preview.rows],
-            whole=preview.whole,
+            likely_encoding=preview.likely_encoding, names=preview.names, ids=preview.ids,
+            rows=[answer_of(PreviewedRow, row) for row in preview.rows], whole=preview.whole,
             proposal=None if preview.proposal is None else answer_of(Proposal, preview.proposal), exists=exists,
             columns=columns,
         )  # fmt: skip

@@ -36,6 +36,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
   const [target, setTarget] = useState(object);
   const [file, setFile] = useState<Uploaded | null>(null);
   const [sending, setSending] = useState<{ name: string; size: number; stop: AbortController } | null>(null);
+  const [sentBytes, setSentBytes] = useState(0); // of the file that is being sent
   const [reading, setReading] = useState<Reading>({});
   const [mapping, setMapping] = useState<Mapping>({ renamed: {}, types: {} });
   const [preview, setPreview] = useState<ImportPreviewed | null>(null);
@@ -79,9 +80,10 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
     setPreview(null);
     setReading({});
     setMapping({ renamed: {}, types: {} });
+    setSentBytes(0);
     setSending({ name: chosen.name, size: chosen.size, stop });
     try {
-      const sent = await upload(chosen, stop.signal);
+      const sent = await upload(chosen, stop.signal, setSentBytes);
       kept.current = sent.id;
       setFile(sent);
     } catch (error) {
@@ -179,10 +181,12 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
         )}
       </div>
       {sending ? (
-        <div class="import-file" role="status">
+        <div class="import-file">
           <span class="spinner" aria-hidden="true" />
-          <span>Receiving <bdi>{sending.name}</bdi>, {fileSize(sending.size)} …</span>
+          <span role="status">Receiving <bdi>{sending.name}</bdi>, {fileSize(sending.size)} …</span>
           <Button label="Cancel" onClick={() => sending.stop.abort()} />
+          <progress max={sending.size || 1} value={sentBytes} aria-label={`Receiving ${sending.name}`} />
+          <span class="muted">{fileSize(sentBytes)}</span>
         </div>
       ) : file ? (
         <div class="import-file">
@@ -271,6 +275,12 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
             <p class="muted">
               Types after a look at {preview.proposal.whole ? "all" : "the first"} {whole(preview.proposal.rows)} rows. A value that does not fit its column makes a rejected row.
             </p>
+          )}
+          {preview.likely_encoding && (
+            <div class="banner warn samples" role="status">
+              <span class="grow">Some of the first rows are not {reading.encoding ?? "utf-8"}, and would be rejected.</span>
+              <Button label={`Read it as ${preview.likely_encoding}`} onClick={() => setReading({ ...reading, encoding: preview.likely_encoding })} />
+            </div>
           )}
           <FilePreview preview={preview} mapping={mapping} map={setMapping} rowId={reading.id ?? null} />
         </>

@@ -61,11 +61,28 @@ export async function call<R extends keyof Routes>(
   }
 }
 
-/** Send a file that is to be imported; only its ending decides anything. */
-export async function upload(file: File, signal: AbortSignal): Promise<Uploaded> {
+/** Send a file that is to be imported; only its ending decides anything. `progressed` hears how many bytes were sent. */
+export async function upload(file: File, signal: AbortSignal, progressed: (bytes: number) => void): Promise<Uploaded> {
   const headers = { "Content-Type": "application/octet-stream" };
-  const answer = await send(`upload?name=${encodeURIComponent(file.name.slice(-200))}`, { method: "POST", body: file, headers, signal });
+  const path = `upload?name=${encodeURIComponent(file.name.slice(-200))}`;
+  const answer = await send(path, { method: "POST", body: file, headers, signal }, sender(file, progressed));
   return (await answer.json()) as Uploaded;
+}
+
+/** Send like `fetch`, which cannot tell how much of a body was sent. */
+function sender(file: File, progressed: (bytes: number) => void): typeof fetch {
+  return (path, init) => new Promise((answered, failed) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", String(path));
+    for (const [name, value] of Object.entries(init?.headers as Record<string, string>)) request.setRequestHeader(name, value);
+    request.upload.onprogress = ({ loaded }) => progressed(Math.min(loaded, file.size));
+    request.onload = () => answered(new Response(request.response as string, { status: request.status }));
+    request.onerror = () => failed(new TypeError("The request failed."));
+    request.onabort = () => failed(new DOMException("The request was ended.", "AbortError"));
+    const { signal } = init!;
+    signal!.addEventListener("abort", () => request.abort(), { once: true });
+    signal!.aborted ? request.onabort(new ProgressEvent("abort")) : request.send(file);
+  });
 }
 
 /** Open the event stream. */
@@ -75,12 +92,12 @@ export async function openStream(signal: AbortSignal): Promise<ReadableStream<Ui
   return answer.body;
 }
 
-async function send(path: string, init: RequestInit): Promise<Response> {
+async function send(path: string, init: RequestInit, by: typeof fetch = fetch): Promise<Response> {
   const headers: Record<string, string> = { "Content-Type": "application/json", ...(init.headers as Record<string, string>) };
   if (secret) headers["Dragoman-Secret"] = secret;
   let answer: Response;
   try {
-    answer = await fetch(path, { ...init, keepalive: lasting(path, init), headers, cache: "no-store", credentials: "omit", redirect: "error" });
+    answer = await by(path, { ...init, keepalive: lasting(path, init), headers, cache: "no-store", credentials: "omit", redirect: "error" });
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
     throw new Failure({ code: "unreachable", message: "The workbench's server does not answer.", hint: GONE });
