@@ -47,10 +47,10 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help changelog setup demo test quick slow some floors floors-single installs audit rotation fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
+.PHONY: help changelog setup demo test quick slow some floors floors-single kernels arm64 machine installs audit rotation fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
 
 help: ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(DEMO): pyproject.toml plugins/api/pyproject.toml plugins/sample/pyproject.toml docs/demo/requirements.txt tests/constraints.txt
 	@$(call set_up,docs/demo/requirements.txt,half a minute)
@@ -116,6 +116,16 @@ floors: $(TOOLS) $(BUNDLE) ## the default tests with the lowest version of each 
 
 floors-single: $(TOOLS) release ## the main job with each package alone at its lowest version, from the wheels; PACKAGES="anyio click"
 	@$(BIN)/python -m tests.single_floors dist $(PACKAGES)
+
+# Wheels of the release do the main job in each machine; its tests come with the checkout.
+kernels: $(TOOLS) release ## the sandbox's tests in virtual machines with Linux 5.10, 6.1 and 6.12: needs qemu, hours
+	@$(BIN)/python -m tests.machines 5.10 6.1 6.12 $(if $(PARTS),--parts $(PARTS))
+
+arm64: $(TOOLS) release ## the same on an emulated arm64
+	@$(BIN)/python -m tests.machines arm64 $(if $(PARTS),--parts $(PARTS))
+
+machine: $(TOOLS) release ## the same on one machine: KERNEL=6.1, PARTS="doctor filter"
+	@$(BIN)/python -m tests.machines $(or $(KERNEL),6.1) $(if $(PARTS),--parts $(PARTS))
 
 installs: $(TOOLS) release ## install the release with pip, uv and pipx on each Python that is here, and do the main job from it
 	@$(BIN)/python -m tests.installs dist

@@ -6,6 +6,7 @@ may be wrong. One that must succeed without a layer tells when that layer has si
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 
 SUCCEEDED = "succeeded"
@@ -26,6 +27,7 @@ class Attack:
         held: What holds it.
         root: Why an ordinary user's control cannot succeed.
         alone: It needs a process of its own, which it may end.
+        processor: The only one that has what it is aimed at, as `platform.machine()` names it.
         end: How it ends at the control where that is no plain success.
         hook: The call it is made in.
         deadline: Seconds it is given.
@@ -39,6 +41,7 @@ class Attack:
     held: str
     root: str = ""
     alone: bool = False
+    processor: str = ""
     end: str = SUCCEEDED
     hook: str = "describe_object"
     deadline: float = 20.0
@@ -271,7 +274,6 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("vmsplice", "lend its pages to a pipe with `vmsplice`", "EPERM", _S),
         ("splice", "`splice`", "EPERM", _S),
         ("personality", "`personality`", "EPERM", _S),
-        ("local_descriptor_table", "`modify_ldt`", "EPERM", _S),
         ("looser_filter", "install a looser filter", "EPERM", _S),
         ("looser_landlock", "put a looser ruleset over the present one", "EPERM", _S),
     ),
@@ -281,6 +283,13 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("foreign_architecture", "make a call through the 32-bit gate, `int 0x80`", "SIGSYS", _S),
         ("x32_number", "make a call by its x32 number", "SIGSYS", _S),
         alone=True,
+        processor="x86_64",
+    ),
+    _group(
+        "Kernel surface",
+        "seccomp",
+        ("local_descriptor_table", "`modify_ldt`", "EPERM", _S),
+        processor="x86_64",
     ),
     _group("Kernel surface", "seccomp, resource limits", ("io_uring", "`io_uring_setup`", "EPERM", "bare")),
     _group(
@@ -465,6 +474,8 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
 """Title of a section of the page → its attacks; a title may come more than once."""
 
 ATTACKS = {attack.name: attack for _, attacks in GROUPS for attack in attacks}
+POSSIBLE = [attack.name for attack in ATTACKS.values() if attack.processor in ("", platform.machine())]
+"""Names of the attacks for which this processor has a target."""
 
 WORDS = {
     "full": "`full`",
