@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.machines.image import Kernel, disk, write_checkout, write_first_files
-from tests.servers.processes import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +22,8 @@ MEMORY = 4096
 CLOCK = ("-accel", "tcg", "-icount", "shift=0,sleep=off")
 """A machine's time passes with its instructions, one each nanosecond, and to the next timer where it has none to do.
 
-So no deadline depends on how slow the emulation is, or how busy this machine; and what waits does not take long. Several
-processors would take turns, so a machine has one.
+So no deadline depends on how slow the emulation is, or how busy this machine; and what waits does not take long.
+Several processors would take turns, so a machine has one.
 """
 
 
@@ -54,6 +52,7 @@ def run(machine: Machine, job: Mapping[str, object], console: Path) -> list[dict
         with first.open("wb") as file:
             write_first_files(kernel, processor, file)
         command = [
+            *("setpriv", "--pdeathsig", "KILL"),  # a machine ends with this program, however that ends
             *(processor.qemu, *processor.board, *CLOCK, "-cpu", processor.model),
             *("-m", str(MEMORY), "-nographic", "-no-reboot", "-nic", "none"),
             *("-kernel", str(kernel.image), "-initrd", str(first)),
@@ -69,7 +68,6 @@ def run(machine: Machine, job: Mapping[str, object], console: Path) -> list[dict
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent(signal.SIGKILL),
                 check=False,
             )
         lines = answers.read_text().splitlines() if answers.exists() else []

@@ -41,7 +41,17 @@ def tests(words: list[str]) -> dict[str, Any]:
     """Run tests, and count how they ended."""
     report = Path("/tmp/report.xml")
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", f"--junit-xml={report}", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--color=no",
+        "-p",
+        "no:cacheprovider",
+        f"--junit-xml={report}",
+        *words,
+    ]
     ended = subprocess.run(command, check=False).returncode
     counts = {"passed": 0, "skipped": 0, "failed": 0}
     failures, skips = [], []
