@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 GUEST = Path(__file__).parent / "guest"
-RUN = "/srv/run"
+RUN = "/machine"
 """Where a machine has the disk that comes with each start."""
 SITE = "lib/python3.11/site-packages"
 FIRST_PARTY = ("plugins/api[testing]", ".[arrow,publish,zstd]", "plugins/sample")
@@ -79,7 +79,7 @@ class Kernel:
 
 def disk(processor: Processor) -> Path:
     """Make the disk of a processor's machines, once for each list of what is on it."""
-    lists = [PACKAGES, ROOT_SUITE, *FIRST_PARTY, *(path.read_text() for path in _requirements())]
+    lists = [PACKAGES, ROOT_SUITE, RUN, *FIRST_PARTY, *(path.read_text() for path in _requirements())]
     lists += [path.read_text() for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
     lists += [(ROOT / "pyproject.toml").read_text()]
     digest = hashlib.sha256("\0".join(lists).encode()).hexdigest()[:12]

@@ -15,10 +15,9 @@ from xml.etree import ElementTree as ET
 
 from tests.main_job import Installed, JobError, do, sample_cluster
 
-INSTALLED = Path("/srv/run/installed")
+INSTALLED = Path("/machine/installed")
 PORTS = Path("/sys/class/virtio-ports")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
-SOURCES = os.pathsep.join(["/srv/run/dragoman", "/srv/run/dragoman/tests/support"])
 
 
 def doctor() -> dict[str, Any]:
@@ -89,7 +88,7 @@ def first_hour() -> dict[str, Any]:
 
 def main() -> None:
     """Do all parts of the job."""
-    job = json.loads(Path("/srv/run/job.json").read_text())
+    job = json.loads(Path("/machine/job.json").read_text())
     os.environ |= job["environment"]
     (port,) = [entry for entry in PORTS.iterdir() if (entry / "name").read_text().strip() == "answers"]
     with Path("/dev", port.name).open("w") as answers:
