@@ -46,7 +46,8 @@ def lying_around() -> list[str]:
     """Name files that this host can read and no driver needs."""
     needed = (sys.base_prefix, sys.prefix, "/etc/ssl", "/etc/localtime")
     found: list[str] = []
-    for top in ("/etc", "/home", "/opt", "/root", "/srv", "/usr/bin", "/usr/share/doc", "/var"):
+    python = f"/etc/python{sys.version_info.major}.{sys.version_info.minor}"  # Debian's library links into it
+    for top in (python, "/etc", "/home", "/opt", "/root", "/srv", "/usr/bin", "/usr/share/doc", "/var"):
         walk = (f"{folder}/{name}" for folder, _, names in os.walk(top) for name in names)
         readable = (path for path in walk if not path.startswith(needed) and os.access(path, os.R_OK))
         found += islice((path for path in readable if os.path.isfile(path)), 40)  # noqa: PTH113 - thousands of them

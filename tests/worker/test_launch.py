@@ -39,6 +39,7 @@ def test_a_process_reads_the_library_its_imports_and_its_trees_but_no_environmen
     assert str(library) in made.listable
     for path in map(Path, (*made.readable, *made.listable)):
         assert path.name not in ("site-packages", "dist-packages")
+        assert path.name not in ("sitecustomize.py", "usercustomize.py"), "Debian links one of them into /etc"
     for folder in (*made.listable, sys.prefix, str(Path.home()), "/", "/etc", "/tmp"):
         assert folder not in made.readable
     if sys.prefix != sys.base_prefix:

@@ -150,19 +150,18 @@ def lockdown_plan(
     )
 
 
+_MACHINES_OWN = ("site-packages", "dist-packages", "sitecustomize.py", "usercustomize.py")
+"""What lies in the standard library's folder and is none of it; Debian links one of them into `/etc`."""
+
+
 @cache
 def _standard_library() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """List the standard library's paths without its site-packages, which only the host may read."""
+    """List the standard library's paths without what is this machine's own, which only the host may read."""
     roots = dict.fromkeys(
         sysconfig.get_path(name, vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
         for name in ("stdlib", "platstdlib")
     )
-    readable = [
-        entry.path
-        for root in roots
-        for entry in os.scandir(root)
-        if entry.name not in ("site-packages", "dist-packages")
-    ]
+    readable = [entry.path for root in roots for entry in os.scandir(root) if entry.name not in _MACHINES_OWN]
     return tuple(readable), tuple(roots)
 
 
