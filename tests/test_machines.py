@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import lzma
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.machines import __main__ as program
-from tests.machines import boot, image
+from tests.machines import boot, image, programs
 from tests.machines.kinds import MACHINES
+from tests.machines.programs import MachineError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,26 +62,53 @@ def test_another_level_or_a_failure_is_a_fault(
     assert fault in capsys.readouterr().out
 
 
-def test_a_machine_that_ended_early_is_a_fault(
+def test_a_machine_that_ended_early_is_a_fault_with_what_it_printed_last(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    answers, console = tmp_path / "answers", tmp_path / "console"
+    answer = json.dumps(doctor("full", 2))
+    script = f"echo '{answer}' >{answers}; printf '{{\"part\": \"att' >>{answers}; echo; echo Kernel panic; exit 3"
+    command = ["sh", "-c", script]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(program, "run", lambda *_: [])
-    monkeypatch.setattr("sys.argv", ["machines", "6.1", "--parts", "doctor"])
+    monkeypatch.setattr(program, "run", lambda *_: boot.wait(command, ["doctor", "attacks"], answers, console))
+    monkeypatch.setattr("sys.argv", ["machines", "6.1", "--parts", "doctor", "attacks"])
     assert program.main() == 1
-    assert "6.1, doctor: did not end" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "ended early, with qemu's status 3, without an answer to: attacks" in told.err
+    assert told.err.endswith("console:\n  Kernel panic\n")
+    assert "6.1.0 x86_64: full, Landlock ABI 2" in told.out, "the answer that came counts"
+    assert told.out.endswith("6.1, attacks: did not end\n")
 
 
-def test_a_missing_emulator_is_named_with_its_package(
+def test_a_machine_that_does_its_job_gives_an_answer_of_each_part(tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    command = ["sh", "-c", f"echo '{json.dumps(doctor('full', 2))}' >{answers}"]
+    assert boot.wait(command, ["doctor"], answers, tmp_path / "console") == [doctor("full", 2)]
+
+
+def test_all_that_is_missing_is_named_at_once_with_the_way_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs.sys, "executable", str(tmp_path / "python"))
     monkeypatch.setattr("sys.argv", ["machines", "arm64"])
     assert program.main() == 2
-    assert "qemu-system-aarch64 is missing; on Debian: apt install qemu-system-arm" in capsys.readouterr().err
-    with pytest.raises(boot.MachineError, match="qemu-system-x86"):
+    told = capsys.readouterr().err
+    missing, _, ways = told.partition("missing here: ")[2].partition("; ")
+    assert {"apt-get", "dpkg-deb", "qemu-system-aarch64", "setpriv", "uv"} <= {*missing.split(", ")}
+    assert "on Debian: apt install apt " in ways
+    assert "qemu-system-arm" in ways
+    assert ways.endswith("; pip install uv\n")
+    with pytest.raises(MachineError, match="qemu-system-x86"):
         boot.run(MACHINES["6.1"], {}, tmp_path / "console")
+
+
+def test_a_program_that_fails_or_is_missing_is_told_with_what_it_said() -> None:
+    with pytest.raises(MachineError, match=r"^git frobnicate … ended with status 1:\ngit: 'frobnicate' is not"):
+        programs.call(["git", "frobnicate"])
+    with pytest.raises(MachineError, match=r"^no-such-program is missing$"):
+        programs.call(["no-such-program"])
 
 
 def test_modules_are_loaded_after_those_that_they_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.machines.boot import MachineError, run
+from tests.machines.boot import EarlyEndError, run
 from tests.machines.kinds import MACHINES
+from tests.machines.programs import MachineError
 
 PARTS: dict[str, list[str]] = {
     "doctor": [],
@@ -26,7 +27,7 @@ LOGS = Path("build/machines")
 
 
 def main() -> int:
-    """Return 0 if each machine gives the level that it must, and no test failed."""
+    """Return 0 if each machine gives the level that it must and no test failed, 2 if one cannot be made or started."""
     parser = argparse.ArgumentParser(prog="python -m tests.machines", description=__doc__)
     parser.add_argument("machines", nargs="*", metavar="MACHINE", help=f"of {', '.join(MACHINES)}; all by default")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS], metavar="PART", help=", ".join(PARTS))
@@ -43,6 +44,9 @@ def main() -> int:
         job = {"parts": [{"name": part, "words": words} for part, words in parts.items()], "environment": {}}
         try:
             answers = run(machine, job, console)
+        except EarlyEndError as error:
+            print(error, file=sys.stderr)
+            answers = error.answers
         except MachineError as error:
             print(error, file=sys.stderr)
             return 2
@@ -80,4 +84,8 @@ def _print_table(lines: list[list[str]]) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was made for a machine is removed
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("stopped, and the machine with it; no answer of it counts", file=sys.stderr)
+        sys.exit(130)

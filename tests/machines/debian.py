@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.machines.programs import KEYRING, MachineError, call
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MIRROR = "http://deb.debian.org"
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 @dataclass(frozen=True)
@@ -72,18 +73,18 @@ class Archive:
             "APT::Sandbox::User": "root",  # an unprivileged user of its own could not write here
         }
         settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        command = [program, "-q", *settings, *words]
-        done = subprocess.run(command, cwd=folder / "cache/archives", capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"{program} {words[0]} failed:\n{done.stderr}")
-        return done.stdout
+        return call([program, "-q", words[0], *settings, *words[1:]], folder=folder / "cache/archives")
 
 
 def unpack(package: Path, folder: Path) -> None:
-    """Unpack the files of a package; its scripts do not run."""
+    """Unpack the files of a package; its scripts do not run.
+
+    Raises:
+        MachineError: The package cannot be read, or the folder not written.
+    """
     read = ["dpkg-deb", "--fsys-tarfile", package]
     write = ["tar", "--extract", "--keep-directory-symlink", "--directory", folder]  # bin, lib and sbin lead into usr
     with subprocess.Popen(read, stdout=subprocess.PIPE) as reader:
-        subprocess.run(write, stdin=reader.stdout, check=True)
-    if reader.returncode:
-        raise SystemExit(f"dpkg-deb cannot read {package.name}")
+        status = subprocess.run(write, stdin=reader.stdout, check=False).returncode
+    if reader.returncode or status:
+        raise MachineError(f"{package.name} cannot be unpacked into {folder}: is its disk full?")

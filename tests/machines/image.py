@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from tests.machines.debian import Archive, unpack
 from tests.machines.kinds import ROOT_SUITE
+from tests.machines.programs import call, find
 from tests.servers.folders import build_once, cache
 
 if TYPE_CHECKING:
@@ -124,8 +125,7 @@ def _format(tree: Path, image: Path, *, free: int) -> None:
     with image.open("wb") as file:
         file.truncate(size * 5 // 4 + free)
     become = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
-    program = shutil.which("mkfs.ext4", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or "mkfs.ext4"
-    subprocess.run([*become, program, "-q", "-d", tree, image], check=True)
+    call([*become, find("mkfs.ext4") or "mkfs.ext4", "-q", "-d", tree, image])
 
 
 def _configure(tree: Path) -> None:
@@ -159,16 +159,15 @@ def _environment(folder: Path) -> Path:
 
 def _install(processor: Processor, folder: Path, *words: str) -> None:
     """Install wheels of a processor into a folder."""
-    uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
     platform = ("--python-platform", processor.wheels, "--python-version", "3.11", "--python", sys.executable)
     wheels = ("--only-binary", ":all:", "--no-binary", "forbiddenfruit")  # its sdist is plain Python
-    subprocess.run([uv, "pip", "install", "-q", "--target", folder, *platform, *wheels, *words], check=True)
+    call(["uv", "pip", "install", "-q", "--target", folder, *platform, *wheels, *words])
 
 
 def write_checkout(processor: Processor, job: Mapping[str, object], image: Path) -> None:
     """Write the disk of one start: the checkout, what the release's wheels install, and what to do there."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    names = call(listed, folder=ROOT).split("\0")
     paths = [ROOT / name for name in names if name] + [*(ROOT / "runtime/dragoman/bundled").rglob("*")]
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)

@@ -15,10 +15,11 @@ class Processor:
     Attributes:
         debian: Its name in Debian.
         qemu: The program that emulates it.
-        board: Options of that program which choose a board and a model.
+        board: Options of that program which choose a board.
         console: The serial console's name in its kernel.
         wheels: The platform of wheels that run on it.
-        loader: Where programs expect the dynamic loader.
+        package: Debian's package of that program.
+        model: The processor's model, in qemu's words.
     """
 
     debian: str
