@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def doctor(level: str, abi: int) -> dict[str, Any]:
     reports = {user: {"level": level, "landlock_abi": abi} for user in ("root", "ordinary user")}
-    return {"part": "doctor", "seconds": 9, "kernel": "6.1.0", "processor": "x86_64", **reports}
+    told = {"kernel": "6.1.0", "processor": "x86_64", "require": "starts"}
+    return {"part": "doctor", "seconds": 9, **told, **reports}
 
 
 def answers_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *answers: dict[str, Any]) -> int:
@@ -44,6 +45,10 @@ def test_a_machine_that_gives_its_level_and_fails_no_test_is_right(
     ("answer", "fault"),
     [
         (doctor("partial", 2), "6.1, doctor: partial, Landlock ABI 2, not full, Landlock ABI 2"),
+        (
+            doctor("full", 2) | {"require": "refused: no"},
+            "6.1, doctor: a driver that requires full, at full: refused: no",
+        ),
         (doctor("full", 1), "full, Landlock ABI 1, not full, Landlock ABI 2"),
         (
             {"part": "worker", "seconds": 9, "passed": 7, "skipped": 0, "failed": 1, "failures": ["test_x"]},

@@ -73,7 +73,10 @@ def _judge(level: str, abi: int, answer: dict[str, Any]) -> tuple[list[str], lis
     given = {(answer[user]["level"], answer[user]["landlock_abi"]) for user in ("root", "ordinary user")}
     told = "; ".join(f"{level}, Landlock ABI {abi}" for level, abi in sorted(given))
     wrong = [] if given == {(level, abi)} else [f"{told}, not {level}, Landlock ABI {abi}"]
-    return [seconds, f"{answer['kernel']} {answer['processor']}: {told}"], wrong
+    require = answer["require"]
+    if (require == "starts") != (level == "full"):
+        wrong.append(f"a driver that requires full, at {level}: {require}")
+    return [seconds, f"{answer['kernel']} {answer['processor']}: {told}; require: {require}"], wrong
 
 
 def _print_table(lines: list[list[str]]) -> None:

@@ -8,12 +8,18 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import anyio
 from tests.main_job import Installed, JobError, do, sample_cluster
+
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.launch import Launch
+from dragoman_api.errors import SandboxError
 
 INSTALLED = Path("/machine/installed")
 PORTS = Path("/sys/class/virtio-ports")
@@ -33,7 +39,23 @@ def doctor() -> dict[str, Any]:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd="/")
         print(done.stdout, done.stderr)
         answer[user] = json.loads(done.stdout)["sandbox"]
-    return answer
+    return answer | {"require": required()}
+
+
+def required() -> str:
+    """Start a driver's process that must be at `full`, and tell whether it starts, or how dragoman refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "tiny.py").write_text("class Driver: ...\n")
+        launch = Launch(driver="tiny:Driver", trees=(Path(folder),), policy="require")
+
+        async def start() -> str:
+            async with Worker(launch):
+                return "starts"
+
+        try:
+            return anyio.run(start)
+        except SandboxError as error:
+            return f"refused: {error.message}"
 
 
 def tests(words: list[str]) -> dict[str, Any]:
