@@ -365,9 +365,9 @@ def test_a_process_without_standard_input_keeps_a_ledger_as_any_other(tmp_path, 
     file.write_bytes(b"x")
     with without_standard_input():
         ledger = Ledger(file, keeps=True, undo=None)
-        ledger.open({}, resume=False)
+        ledger.reserve({}, resume=False)
         with pytest.raises(ConfigurationError, match="by another process"):
-            Ledger(file, keeps=True, undo=None).open({}, resume=False)
+            Ledger(file, keeps=True, undo=None).reserve({}, resume=False)
         ledger.close()
     assert [path.name for path in tmp_path.iterdir()] == ["books.ndjson"]
     synced = []
@@ -422,9 +422,9 @@ def test_a_lock_that_its_owner_removes_at_this_moment_keeps_no_other_load_out(tm
 
     monkeypatch.setattr(files, "take_lock", removed)
     first, second = (Ledger(tmp_path / "books.ndjson", keeps=True, undo=None) for _ in range(2))
-    first.open({}, resume=False)
+    first.reserve({}, resume=False)
     with pytest.raises(ConfigurationError, match="is being loaded by another process"):
-        second.open({}, resume=False)
+        second.reserve({}, resume=False)
     second.close()
     first.close()
     assert list(tmp_path.iterdir()) == []

@@ -77,24 +77,20 @@ class Ledger:
 
     # opening
 
-    def reserve(self) -> None:
-        """Keep other processes from loading the file.
+    def reserve(self, identity: dict[str, Any], *, resume: bool) -> None:
+        """Keep other processes from loading the file, and check whether it can be loaded; write nothing of the load.
 
-        Raises:
-            ConfigurationError: The load is running, or no file can be written and locked beside the loaded one.
-        """
-        if self._keeps and self._lock is None:
-            self._take_lock()
-
-    def open(self, identity: dict[str, Any], *, resume: bool) -> None:
-        """Begin the load, or continue an earlier run.
+        Args:
+            identity: What a run that continues this one must share with it.
+            resume: Continue an earlier run.
 
         Raises:
             ConfigurationError: The load is running, was interrupted before, or cannot be resumed (code
-                ``resume-refused``); or a file beside the loaded one cannot be written.
+                ``resume-refused``); the undo file is there already; or no file can be locked beside the loaded one.
         """
         self._identity = identity
-        self.reserve()
+        if self._keeps:
+            self._take_lock()
         checkpoint = read_checkpoint(self._file) if self._keeps else None
         if resume:
             checkpoint = self._checked(checkpoint)
@@ -103,15 +99,24 @@ class Ledger:
             hint = f"go on with --resume; or remove {path} first, and then rows without ids of their own may be doubled"
             text = f"a load of {self._file} was interrupted after {checkpoint.read:,} rows"
             raise ConfigurationError(text, hint=hint, code="import-unfinished")
+        if self._undo_path is not None and checkpoint is None and self._undo_path.exists():
+            hint = "name another file: this one may be the only undo of earlier changes"
+            raise ConfigurationError(f"{self._undo_path} already exists", hint=hint)
+        self.earlier = checkpoint
+
+    def open(self) -> None:
+        """Begin the load that was reserved, or continue its earlier run.
+
+        Raises:
+            ConfigurationError: A file beside the loaded one cannot be written.
+        """
+        checkpoint = self.earlier
         if self._undo_path is not None:
-            if checkpoint is None and self._undo_path.exists():
-                hint = "name another file: this one may be the only undo of earlier changes"
-                raise ConfigurationError(f"{self._undo_path} already exists", hint=hint)
             size = self._read_undo(self._undo_path, checkpoint) if checkpoint else 0
             self.undo = AppendedFile(self._undo_path, size=size, mode=0o600)
         self.rejected = self._open_rejected(checkpoint.rejected if checkpoint else 0)
         if checkpoint is not None:
-            self.earlier, self.read, self.resumed = checkpoint, checkpoint.read, checkpoint.resumed + 1
+            self.read, self.resumed = checkpoint.read, checkpoint.resumed + 1
             self.counts = no_counts() | checkpoint.counts
             self._place, self._started = (checkpoint.bytes, checkpoint.sha256), checkpoint.started
 

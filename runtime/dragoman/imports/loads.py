@@ -260,7 +260,8 @@ class Load:
         self._ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
         if not options.dry_run:
             self._resources.callback(self._ledger.close)
-            self._ledger.reserve()  # before an object is made: a load that cannot keep its place writes nothing
+            # Before an object is made: a load that cannot begin, or cannot keep its place, writes nothing.
+            self._ledger.reserve(self._identity(self.report.format), resume=options.resume)
 
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
@@ -294,7 +295,7 @@ class Load:
         else:
             maker = DocumentInserts(self._wishes, description)
         if not options.dry_run:
-            ledger.open(self._identity(chosen), resume=options.resume)
+            ledger.open()
         self._batches = BatchReader(
             file_rows.records, maker=maker, rows=options.batch, source=file_rows.source, place=file_rows.place,
             uuids=[column.type for column in description.columns if column.is_key] == ["uuid"],

@@ -9,6 +9,7 @@ import pytest
 from drivers.elasticsearch.importing.test_loads import export, session, stored
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
+from dragoman.imports.checkpoints import checkpoint_path
 from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman.imports.new_objects import make_object, plan_object, sampled
 from dragoman.imports.records import Record, Wishes
@@ -72,6 +73,25 @@ class Rules:
         assert await stored(es, target) == await stored(es, name)
         mappings = await es.call("GET", f"/{target}/_mapping")
         assert mappings[target]["mappings"] == (await es.call("GET", f"/{name}/_mapping"))[name]["mappings"]
+
+    @pytest.mark.parametrize("reason", ["import-unfinished", "resume-refused", "undo"])
+    async def test_a_load_that_may_not_begin_makes_no_index(self, es: Rig, tmp_path, reason: str):
+        name = await es.index({})
+        await es.call("DELETE", f"/{name}")
+        file, undo = written(tmp_path / "o.ndjson", {"n": 1}), None
+        if reason == "import-unfinished":
+            identity = {"object": "another"}
+            checkpoint = {"identity": identity, "read": 0, "doubt": [], "waiting": [], "bytes": 0, "sha256": ""}
+            checkpoint |= {"counts": {}, "rejected": 0, "undo": 0, "undo_from": 0, "started": "", "resumed": 0}
+            checkpoint_path(file).write_text(json.dumps(checkpoint))
+        elif reason == "undo":
+            undo = written(tmp_path / "undo.ndjson")
+        before = sorted(path.name for path in tmp_path.iterdir())
+        with pytest.raises(ConfigurationError) as caught:
+            await load(session(es), name, file=file, create=True, resume=reason == "resume-refused", undo=undo)
+        assert reason in (caught.value.code, undo and "undo")
+        assert await gone(es, name)
+        assert sorted(path.name for path in tmp_path.iterdir()) == before
 
     async def test_a_table_makes_an_index_of_confirmed_types_and_what_fits_none_is_rejected(self, es: Rig, tmp_path):
         name = await es.index({})
