@@ -109,8 +109,8 @@ def own_key(path: Path, *, new: bool = False, hardware: str = "") -> Path:
                 if os.path.lexists(file):
                     raise ConfigurationError(f"{file} already exists", hint="dragoman driver key ANOTHER-FILE")
             if hardware:
-                key = imported(path, hardware)
-                write(path, f"{hardware}\n".encode(), mode=0o600)
+                uri, key = imported(path, hardware)
+                write(path, f"{uri}\n".encode(), mode=0o600)
                 write(public, public_bytes(key))
             elif not path.exists():
                 _keep(path, new_key())

@@ -5,7 +5,9 @@ A key is opened when it first signs, and its secret is asked for once. Each is E
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+import re
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from shlex import quote
@@ -25,6 +27,7 @@ from securesystemslib.signer import (
 )
 
 from dragoman_api.errors import ConfigurationError
+from dragoman_registry.files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +38,15 @@ if TYPE_CHECKING:
 PRIVATE, PUBLIC, REFERENCE = ".pem", ".pub", ".uri"
 SHORTEST = 12
 """Minimum length of a new key's passphrase in characters."""
+LONGEST = 1023
+"""Maximum length of a passphrase in bytes, beyond which no key file can be encrypted or opened."""
+MAX_FILE = 1 << 20
+"""Bytes of a key's file."""
 TOKEN = HSMSigner.SCHEME
 MODULE = "PYKCS11LIB"
 """Variable with the path of the PKCS#11 module, as securesystemslib calls it."""
 Secret = Literal["passphrase", "pin"]
+_ENCRYPTED = re.compile(rb"^(?:-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)", re.MULTILINE)
 
 
 class Ask(Protocol):
@@ -90,15 +98,20 @@ class Unlocking:
         """Return the bytes of a new key's file. Raises ConfigurationError if the passphrase is too short."""
         from cryptography.hazmat.primitives import serialization
 
-        if not self.encrypts and not any(map(is_encrypted, path.parent.glob(f"*{PRIVATE}"))):
+        if not self.encrypts and not any(map(_seems_encrypted, path.parent.glob(f"*{PRIVATE}"))):
             return signer.private_bytes
         if not self._passphrases:
             passphrase = self.ask("passphrase", str(path), new=True)
             if len(passphrase) < SHORTEST:
                 text = f"the passphrase is shorter than {SHORTEST} characters"
                 raise ConfigurationError(text, hint="choose a longer one", code="key-locked")
+            try:
+                _encoded(passphrase)
+            except ValueError as error:
+                text = f"the passphrase cannot be used: {error}"
+                raise ConfigurationError(text, hint="choose another one", code="key-locked") from None
             self._passphrases.append(passphrase)
-        encryption = serialization.BestAvailableEncryption(self._passphrases[-1].encode())
+        encryption = serialization.BestAvailableEncryption(_encoded(self._passphrases[-1]))
         return serialization.load_pem_private_key(signer.private_bytes, None).private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
         )
@@ -248,25 +261,29 @@ class TokenSigner(HSMSigner):
         return bytes(biginteger(self.hsm_keyid))
 
 
-def imported(path: Path, uri: str) -> SSlibKey:
-    """Return the public key of a key in hardware.
+def imported(path: Path, uri: str) -> tuple[str, SSlibKey]:
+    """Return the whole URI of a key in hardware, as a reference needs it, and its public key.
 
     Args:
         path: The file that the reference is for, used in messages.
-        uri: ``hsm:[KEYID][?label=LABEL]`` for a PKCS#11 token, or ``hv:NAME`` for a Vault.
+        uri: ``hsm:[KEYID][?label=LABEL]`` for a PKCS#11 token, or ``hv:NAME`` for the newest key of a name in a Vault.
 
     Raises:
         ConfigurationError: The scheme has no Ed25519 keys here, or the key is out of reach.
     """
     check_cryptography()
     scheme, _, rest = uri.partition(":")
+    name, _, version = rest.partition("/")  # of a key in a Vault
     try:
         if scheme == TOKEN:
-            return TokenSigner(uri).public_key
+            return uri, TokenSigner(uri).public_key
         if scheme == VaultSigner.SCHEME:
-            return VaultSigner.import_(rest.partition("/")[0])[1]
+            newest, key = VaultSigner.import_(name)
+            if not version or newest == uri:
+                return newest, key
+            uri = f"another version than {newest}"
     except Exception as error:  # the module of a vendor raises what it likes
-        raise _out_of_reach(path, error) from error
+        raise _out_of_reach(path, error, scheme=scheme) from error
     hint = f"{TOKEN}:2?label=TOKEN, or write {path} and {path.with_suffix(PUBLIC).name} yourself"
     raise ConfigurationError(f"the public key of {uri} cannot be read", hint=hint)
 
@@ -274,8 +291,8 @@ def imported(path: Path, uri: str) -> SSlibKey:
 def _hardware(path: Path, public_key: SSlibKey) -> Signer:
     """Make the signer that a reference names."""
     try:
-        uri = path.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
+        uri = _read(path, forbidden=0o022, fault="change the reference").decode().strip()
+    except ValueError as error:
         raise no_key(path, error) from error
     scheme = uri.partition(":")[0]
     if scheme not in SIGNER_FOR_URI_SCHEME or scheme == CryptoSigner.SCHEME:
@@ -289,16 +306,17 @@ def _hardware(path: Path, public_key: SSlibKey) -> Signer:
     except ConfigurationError:
         raise
     except Exception as error:  # the module of a vendor raises what it likes
-        raise _out_of_reach(path, error) from error
+        raise _out_of_reach(path, error, scheme=scheme) from error
     return token
 
 
-def _out_of_reach(path: Path, error: Exception) -> ConfigurationError:
+def _out_of_reach(path: Path, error: Exception, *, scheme: str = TOKEN) -> ConfigurationError:
     """Say why a key in hardware cannot be used."""
     if isinstance(error, UnsupportedLibraryError | ImportError):
         from dragoman_api.installation import packages_missing
 
-        return packages_missing(f"{path} needs packages for its hardware: {error}", "securesystemslib[hsm]")
+        extra = "vault" if scheme == VaultSigner.SCHEME else scheme
+        return packages_missing(f"{path} needs packages for its hardware: {error}", f"securesystemslib[{extra}]")
     reasons = {"PinIncorrect": "the PIN is wrong", "PinLocked": "the token has locked itself", "NoSuchKey": "the token"
                " has no such Ed25519 key", "UnverifiedSignatureError": "it is not the key of its .pub"}  # fmt: skip
     reason = reasons.get(type(error).__name__) or str(error) or type(error).__name__
@@ -307,47 +325,76 @@ def _out_of_reach(path: Path, error: Exception) -> ConfigurationError:
 
 
 def private_bytes(path: Path) -> bytes:
-    """Read a key's file. Raises ConfigurationError if it is missing, or readable by others."""
+    """Read a key's file. Raises ConfigurationError if it is missing, not a plain file, or readable by others."""
+    return _read(path, forbidden=0o077, fault="read the key")
+
+
+def _read(path: Path, *, forbidden: int, fault: str) -> bytes:
     try:
-        if path.stat().st_mode & 0o077:
-            hint = f"chmod 600 {quote(str(path))}"
-            raise ConfigurationError(f"others can read the key {path}", hint=hint, code="key-exposed")
-        return path.read_bytes()
+        with open_plain(path) as file:  # a pipe among the keys would be waited for without end
+            if os.fstat(file.fileno()).st_mode & forbidden:
+                hint = f"chmod 600 {quote(str(path))}"
+                raise ConfigurationError(f"others can {fault} {path}", hint=hint, code="key-exposed")
+            return file.read(MAX_FILE)
     except OSError as error:
         raise no_key(path, error) from error
 
 
 def is_encrypted(path: Path) -> bool:
     """Check whether a key's file is encrypted. Raises as `private_bytes`."""
-    return b"ENCRYPTED" in private_bytes(path)
+    return _ENCRYPTED.search(private_bytes(path)) is not None
+
+
+def _seems_encrypted(path: Path) -> bool:
+    """Check whether a file beside a new key is an encrypted key; it may be anybody's, such as a certificate."""
+    with suppress(OSError), open_plain(path) as file:
+        return _ENCRYPTED.search(file.read(MAX_FILE)) is not None
+    return False
 
 
 def _plain_key(path: Path) -> Ed25519PrivateKey:
     try:
         return _load(path, private_bytes(path), None)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise no_key(path, error) from error
 
 
 def _load(path: Path, data: bytes, passphrase: str | None) -> Ed25519PrivateKey:
     """Parse a key. Raises ValueError unless the passphrase opens it, ConfigurationError if it is of another kind."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    key = load_pem_private_key(data, None if passphrase is None else passphrase.encode() or b"\0")
+    try:
+        key = load_pem_private_key(data, None if passphrase is None else _encoded(passphrase) or b"\0")
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise no_key(path, error) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise no_key(path, "it is not Ed25519")
     return key
 
 
+def _encoded(passphrase: str) -> bytes:
+    """Encode a passphrase. Raises ValueError, which holds nothing of it."""
+    try:
+        data = passphrase.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it is not text in UTF-8") from None
+    if len(data) > LONGEST:
+        raise ValueError(f"it is longer than {LONGEST:,} bytes")
+    return data
+
+
 def read_public(path: Path) -> SSlibKey:
     """Read a public key. Raises ConfigurationError if the file is not one, or not of an Ed25519 key."""
     check_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
-        key = SSlibKey.from_crypto(load_pem_public_key(path.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
+        with open_plain(path) as file:
+            key = SSlibKey.from_crypto(load_pem_public_key(file.read(MAX_FILE)))
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise no_key(path, error) from error
     if key.keytype != KEY_TYPE_ED25519:
         raise no_key(path, f"it is {key.keytype}, and hosts verify Ed25519 alone")

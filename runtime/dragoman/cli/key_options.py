@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +14,7 @@ from .options import PATH_TYPE
 from .streams import attended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from dragoman_registry.trust.signers import Secret
@@ -26,18 +27,31 @@ ASKED = "ask"
 """The word for what a person types."""
 
 
-def opened_with(references: Mapping[str, str | None]) -> AbstractContextManager[None]:
+@contextmanager
+def opened_with(references: Mapping[str, str | None]) -> Iterator[None]:
     """Open keys with what references name: ``passphrase`` and ``pin``, each None to ask a person if needed.
 
-    A named passphrase encrypts new keys, too.
+    A named passphrase encrypts new keys, too. The variables that are named are kept from the processes that are started
+    meanwhile: a publication runs an author's tests, and the build tools that they chose.
     """
+    from dragoman.references import typed
     from dragoman_registry.trust.signers import Unlocking, unlocked_by
 
-    way = Unlocking(
-        lambda secret, key, *, new: ask(references[secret], secret, key, new=new),
-        encrypts=references["passphrase"] is not None,
-    )
-    return unlocked_by(way)
+    places = {secret: typed(reference or "") for secret, reference in references.items()}
+    names = {place.target for place in places.values() if place is not None and place.scheme == "env"}
+    hidden = {name: os.environ.pop(name) for name in names & os.environ.keys()}
+
+    def answer(secret: Secret, key: str, *, new: bool) -> str:
+        place = places[secret]
+        if place is not None and place.scheme == "env" and place.target in hidden:
+            return hidden[place.target]
+        return ask(references[secret], secret, key, new=new)
+
+    try:
+        with unlocked_by(Unlocking(answer, encrypts=references["passphrase"] is not None)):
+            yield
+    finally:
+        os.environ.update(hidden)
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:

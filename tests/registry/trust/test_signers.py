@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+from base64 import b64decode, b64encode
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from command_line import Machine
+from dragoman.cli.key_options import opened_with
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
@@ -136,6 +142,35 @@ def test_a_key_that_hosts_cannot_verify_is_refused(tmp_path: Path):
         read_public(tmp_path / "me.pub")
 
 
+def test_what_is_no_key_of_ours_is_refused_in_words(tmp_path: Path):
+    prime192v3 = f"MEkwEwYHKoZIzj0CAQYIKoZIzj0DAQMDMgAE{'A' * 64}"
+    (tmp_path / "odd.pub").write_text(f"-----BEGIN PUBLIC KEY-----\n{prime192v3}\n-----END PUBLIC KEY-----\n")
+    with pytest.raises(ConfigurationError, match="cannot be used as a key"):
+        read_public(tmp_path / "odd.pub")
+    plain = own_key(tmp_path / "me.pem")
+    plain.write_bytes(b"not ENCRYPTED\n" + plain.read_bytes())
+    assert KeyFile(plain).sign(b"x")
+    os.mkfifo(tmp_path / "pipe.pem", 0o600)
+    with pytest.raises(ConfigurationError, match="is not a regular file"):
+        Keys(tmp_path).signers()
+
+
+@pytest.mark.parametrize(("passphrase", "reason"), [("x" * 1_024, "1,023 bytes"), ("correct horse \udcff", "UTF-8")])
+def test_a_passphrase_that_nothing_can_be_encrypted_with_is_refused_in_words(
+    passphrase: str, reason: str, encrypted: Path, tmp_path: Path
+):
+    with unlocked_by(answers(passphrase, encrypts=True)[0]), pytest.raises(ConfigurationError, match=reason):
+        own_key(tmp_path / "me.pem", new=True)
+    with unlocked_by(answers(passphrase)[0]), pytest.raises(ConfigurationError, match="does not open"):
+        publish.sign(encrypted, rotate=["index"])
+
+
+def test_a_key_is_made_beside_a_certificate_that_others_can_read(tmp_path: Path):
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    (tmp_path / "ca.pem").chmod(0o644)
+    assert KeyFile(own_key(tmp_path / "me.pem", new=True)).sign(b"x")
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_the_new_keys_of_a_root_are_three_of_its_own(count: int, case: Case):
     made = [own_key(beside(case.root) / f"{number}.pem") for number in range(count)]
@@ -169,6 +204,20 @@ def test_a_passphrase_comes_from_where_an_option_says_and_is_never_shown(tmp_pat
         told = house(*sign, *option, code=2, TEAM_PASSPHRASE="wrong horse battery")
         assert reason in told.err
         assert "horse" not in told.said
+
+
+def test_a_variable_with_a_passphrase_does_not_reach_the_processes_that_a_command_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TEAM_PASSPHRASE", PASSPHRASE)
+    references = {"passphrase": "env:TEAM_PASSPHRASE", "pin": "env:TEAM_PASSPHRASE"}
+    with opened_with(references):
+        key = own_key(tmp_path / "me.pem", new=True)
+        shown = subprocess.run(["/usr/bin/env"], capture_output=True, text=True, check=True).stdout
+        assert PASSPHRASE not in shown
+        assert KeyFile(key).sign(b"x")
+    assert b"ENCRYPTED" in key.read_bytes()
+    assert os.environ["TEAM_PASSPHRASE"] == PASSPHRASE
 
 
 @pytest.mark.slow
@@ -268,6 +317,58 @@ def test_a_reference_to_another_key_of_the_token_signs_nothing(token: Callable[[
     key.write_text("hsm:7?label=dragoman")
     with unlocked_by(answers()[0]), pytest.raises(ConfigurationError, match="has no such Ed25519 key"):
         KeyFile(key).sign(b"x")
+
+
+def test_a_reference_that_others_can_change_is_refused(tmp_path: Path):
+    reference = own_key(tmp_path / "me.pem").with_suffix(".uri")
+    reference.write_text("hsm:1?label=dragoman")
+    reference.chmod(0o664)
+    with pytest.raises(ConfigurationError, match="others can change the reference"):
+        KeyFile(reference).sign(b"x")
+
+
+@pytest.fixture
+def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The transit engine of a Vault, with two versions of one key."""
+    pytest.importorskip("hvac", reason="pip install securesystemslib[vault]")
+    keys = {number: Ed25519PrivateKey.generate() for number in (1, 2)}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            publics = {number: key.public_key().public_bytes_raw() for number, key in keys.items()}
+            self.answer({"keys": {str(n): {"public_key": b64encode(data).decode()} for n, data in publics.items()}})
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            signature = keys[asked["key_version"]].sign(b64decode(asked["input"]))
+            self.answer({"signature": f"vault:v{asked['key_version']}:{b64encode(signature).decode()}"})
+
+        def answer(self, data: dict[str, object]) -> None:
+            body = json.dumps({"data": data}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("VAULT_ADDR", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("VAULT_TOKEN", "test")
+        yield
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_key_in_a_vault_signs_with_the_version_that_it_was_referred_to(tmp_path: Path):
+    key = own_key(tmp_path / "me.uri", new=True, hardware="hv:team")
+    assert key.read_text() == "hv:team/2\n"
+    assert KeyFile(key).sign(b"x")
+    with pytest.raises(ConfigurationError, match="the public key of another version than hv:team/2 cannot be read"):
+        own_key(tmp_path / "old.uri", new=True, hardware="hv:team/1")
 
 
 @pytest.mark.parametrize("uri", ["file2:/etc/hostname", "ftp:x", ""])
