@@ -12,10 +12,16 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from packaging.utils import canonicalize_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).parents[1]
 PINS = ROOT / "tests/constraints.txt"
@@ -63,18 +69,33 @@ def audit_wheels(pins: Path = PINS, *options: str) -> list[Advisory]:
         plain.write_text("".join(f"{line.partition(';')[0].strip()}\n" for line in lines), encoding="utf-8")
         command = [uv, *words, "-r", plain, "--no-deps", "--disable-pip", *options]
         answer = ask("pip-audit", [*map(str, command)])
-    return wheel_advisories(answer)
+    return wheel_advisories(answer, [line.partition("==")[0].partition("[")[0].strip() for line in lines])
 
 
-def wheel_advisories(answer: dict[str, Any]) -> list[Advisory]:
+def wheel_advisories(answer: dict[str, Any], pinned: Iterable[str]) -> list[Advisory]:
     """Read pip-audit's answer. Raises SilentError where it skipped a package, which it does with exit code 0."""
-    if skipped := [entry for entry in answer["dependencies"] if "skip_reason" in entry]:
-        raise SilentError(f"nothing is known of {len(skipped)} packages, such as: {skipped[0]['skip_reason']}")
-    return [
-        Advisory(entry["name"], fault["id"], fault.get("description", "").partition("\n")[0])
-        for entry in answer["dependencies"]
-        for fault in entry["vulns"]
-    ]
+    with known_form("pip-audit"):
+        if skipped := [entry for entry in answer["dependencies"] if "skip_reason" in entry]:
+            raise SilentError(f"nothing is known of {len(skipped)} packages, such as: {skipped[0]['skip_reason']}")
+        missing = {*map(canonicalize_name, pinned)} - {
+            canonicalize_name(entry["name"]) for entry in answer["dependencies"]
+        }
+        if missing or not answer["dependencies"]:
+            raise SilentError(f"nothing is said of {', '.join(sorted(missing)) or 'any package'}")
+        return [
+            Advisory(entry["name"], fault["id"], fault.get("description", "").partition("\n")[0])
+            for entry in answer["dependencies"]
+            for fault in entry["vulns"]
+        ]
+
+
+@contextmanager
+def known_form(name: str) -> Iterator[None]:
+    """Take an answer of another form for silence: it is no advisory, as the exit code of a traceback would say."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError) as error:
+        raise SilentError(f"{name} answers in a form that is not known: {error!r}") from error
 
 
 def audit_page(folder: Path = PAGE, **variables: str) -> list[Advisory]:
@@ -84,7 +105,7 @@ def audit_page(folder: Path = PAGE, **variables: str) -> list[Advisory]:
     except ImportError:
         raise SilentError("there is no npm here: make page installs it") from None
     node, npm = Path(ROOT_DIR) / "bin/node", Path(ROOT_DIR) / "lib/node_modules/npm/bin/npm-cli.js"
-    words = [str(node), str(npm), "audit", "--json", "--package-lock-only"]
+    words = [str(node), str(npm), "audit", "--json", "--package-lock-only", "--include=dev", "--audit-level=info"]
     path = f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return page_advisories(ask("npm", words, folder, PATH=path, **variables))
 
@@ -93,12 +114,13 @@ def page_advisories(answer: dict[str, Any]) -> list[Advisory]:
     """Read npm's answer. Raises SilentError if the registry has none."""
     if "vulnerabilities" not in answer:
         raise SilentError(str(answer.get("message") or answer.get("error") or "npm says nothing"))
-    return [
-        Advisory(cause["name"], cause["url"].rpartition("/")[2], cause["title"])
-        for entry in answer["vulnerabilities"].values()
-        for cause in entry["via"]
-        if isinstance(cause, dict)  # a text names the package below that has it
-    ]
+    with known_form("npm"):
+        return [
+            Advisory(cause["name"], cause["url"].rpartition("/")[2], cause["title"])
+            for entry in answer["vulnerabilities"].values()
+            for cause in entry["via"]
+            if isinstance(cause, dict)  # a text names the package below that has it
+        ]
 
 
 def ask(name: str, command: list[str], folder: Path = ROOT, **variables: str) -> dict[str, Any]:

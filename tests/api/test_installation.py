@@ -127,6 +127,8 @@ def test_uv_tool_is_given_again_what_it_would_drop(environment, receipt, require
         f'{FROM_A_WHEEL}constraints = [{{ name = "anyio" }}]',
         f'{FROM_A_WHEEL}[tool.options]\nindex = [{{ url = "https://a:s3cret@own.example/simple" }}]',
         f'{FROM_A_WHEEL}[tool.options]\nindex = [{{ url = "https://own.example/s3cretQ9zT4kLmWxYv/simple" }}]',
+        f'{FROM_A_WHEEL}[tool.options]\nindex = [{{ url = "https://own.example/s3cretQ9.zT4kLmW.xYv/simple" }}]',
+        f'{FROM_A_WHEEL}[tool.options]\nindex = [{{ url = "https://own.example/simple#s3cret" }}]',
         f'{FROM_A_WHEEL}[tool.options]\nindex = [{{ url = "https://own.example/simple", explicit = true }}]',
         f'{FROM_A_WHEEL}[tool.options]\nfind-links = ["https://s3cret@own.example/wheels"]',
         f'{FROM_A_WHEEL}[tool.options]\nfind-links = ["https://["]',

@@ -23,6 +23,7 @@ from tests.audit import (
     audit_wheels,
     excuses,
     judge,
+    page_advisories,
     wheel_advisories,
 )
 
@@ -92,8 +93,21 @@ def test_pip_audit_reports_an_advisory(tmp_path: Path):
 
 def test_a_package_that_pip_audit_skips_is_not_taken_for_a_clean_one():
     skipped = {"name": "idna", "skip_reason": "Dependency not found on PyPI and could not be audited: idna (3.6)"}
+    numpy = {"name": "numpy", "version": "2", "vulns": []}
     with pytest.raises(SilentError, match="1 packages, such as: Dependency not found"):
-        wheel_advisories({"dependencies": [skipped, {"name": "numpy", "version": "2", "vulns": []}]})
+        wheel_advisories({"dependencies": [skipped, numpy]}, ["idna", "numpy"])
+    with pytest.raises(SilentError, match="nothing is said of idna"):
+        wheel_advisories({"dependencies": [numpy]}, ["idna", "NumPy"])
+    with pytest.raises(SilentError, match="nothing is said of any package"):
+        wheel_advisories({"dependencies": []}, [])
+
+
+@pytest.mark.parametrize("answer", [{}, {"dependencies": None}, {"dependencies": [{"name": "idna"}]}])
+def test_an_answer_of_another_form_is_not_taken_for_an_advisory(answer: dict[str, Any]):
+    with pytest.raises(SilentError, match="a form that is not known"):
+        wheel_advisories(answer, ["idna"])
+    with pytest.raises(SilentError, match="a form that is not known"):
+        page_advisories({"vulnerabilities": {"preact": answer}})
 
 
 def test_an_exception_excuses_one_advisory_until_its_day():

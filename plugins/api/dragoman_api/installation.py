@@ -248,7 +248,7 @@ def _printable(address: str) -> str:
     """Return an address that holds no credentials. Raises ValueError."""
     parts = urlsplit(address)
     local = parts.scheme == "file"
-    if "@" in parts.netloc or parts.query or not (local or all(map(_is_word, parts.path.split("/")))):
+    if "@" in parts.netloc or parts.query or parts.fragment or not (local or all(map(_is_word, parts.path.split("/")))):
         raise ValueError("an address with credentials")
     return address
 
@@ -256,7 +256,8 @@ def _printable(address: str) -> str:
 def _is_word(segment: str) -> bool:
     """Whether a part of a path is a name, rather than the token that some services put there.
 
-    >>> _is_word("dragoman-1.0.0-py3-none-any.whl"), _is_word("aZ3kPq9LmT2xVb7s")
-    (True, False)
+    >>> [*map(_is_word, ("dragoman-1.0.0-py3-none-any.whl", "aZ3kPq9LmT2xVb7s", "eyJhbGciOiJI.eyJzdWIi.c2ln"))]
+    [True, False, False]
     """
-    return "." in segment or len(segment) < 16 or segment.replace("-", "").replace("_", "").isalpha()
+    is_file = segment.endswith((".whl", ".tar.gz", ".zip"))
+    return is_file or len(segment) < 16 or segment.replace("-", "").replace("_", "").isalpha()
