@@ -307,7 +307,10 @@ def test_a_flood_of_nodes_and_of_states_is_cut_and_that_is_said():
     states = {f"i{at}": Condition("green", ConditionLevel.GOOD) for at in range(MAX_OBJECTS + 5)}
     status = received(ServerStatus(nodes=[ServerNode(name="n")] * (NODES + 7), objects=states), str)
     assert (len(status.nodes), len(status.objects)) == (NODES, MAX_OBJECTS)
-    assert status.notes[-1].reason == "the driver returned 7 more nodes, which are hidden"
+    assert [note.reason for note in status.notes] == [
+        "the driver returned 7 more nodes, which are hidden",
+        "the driver returned 5 more states, which are hidden",
+    ]
 
 
 def test_the_states_of_objects_are_harmless_and_what_is_silent_stays_so():

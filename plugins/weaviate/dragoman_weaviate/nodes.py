@@ -60,6 +60,12 @@ class _Node(msgspec.Struct, frozen=True):
             return Condition(self.status, level) if self.status else None
         return Condition(f"{self.status} {self.mode}".strip(), max(level, ConditionLevel.WARNING, key=_ORDER.index))
 
+    @property
+    def rows(self) -> int | None:
+        """Its number of objects; None for a figure that is none, such as the -1 of what is not loaded."""
+        count = self.stats.objects if self.stats else None
+        return count if count is not None and 0 <= count < 2**63 else None
+
 
 class _Nodes(msgspec.Struct, frozen=True):
     nodes: list[_Node] | None = None
@@ -90,7 +96,7 @@ def read_status(*, with_shards: bool) -> Exchange[ServerStatus]:
                 name=node.name,
                 state=node.state,
                 version=node.version,
-                rows=node.stats.objects if node.stats else None,
+                rows=node.rows,
             )
             for node in sorted(nodes, key=lambda node: node.name)
         ],

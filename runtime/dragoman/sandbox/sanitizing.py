@@ -195,6 +195,8 @@ def _status(status: ServerStatus, clean: Clean, connection: str) -> ServerStatus
     if (surplus := len(status.nodes) - NODES) > 0:
         notes.append(Note(code="nodes-cut", reason=f"the driver returned {surplus:,} more nodes, which are hidden"))
     objects = dict(islice(status.objects.items(), MAX_OBJECTS))
+    if (surplus := len(status.objects) - MAX_OBJECTS) > 0:
+        notes.append(Note(code="states-cut", reason=f"the driver returned {surplus:,} more states, which are hidden"))
     conditions = _conditions((status.state, *(node.state for node in nodes), *objects.values()), clean)
     return ServerStatus(
         state=conditions[status.state] if status.state else None,

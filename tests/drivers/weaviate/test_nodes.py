@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import on_fake, on_server
 
 from dragoman_api import ObjectsRequest
 from dragoman_api.columns import Condition, ConditionLevel
+from dragoman_api.connections import ServerStatus
 from dragoman_api.errors import AuthenticationError
 from dragoman_weaviate import nodes
 
@@ -55,6 +57,14 @@ def test_a_collection_is_as_its_worst_shard_on_whatever_node():
     }
     assert [(told.name, told.rows) for told in status.nodes] == [("a", 7), ("b", None)]
     assert [asked.path for asked in answers.asked] == ["/v1/nodes?output=verbose"]
+
+
+@pytest.mark.parametrize("count", [-1, 2**70, None])
+def test_a_count_that_is_none_is_unknown_rather_than_an_answer_for_which_the_host_ends_the_driver(count):
+    answer = {"nodes": [node("a", stats={"objectCount": count})]}
+    status = Answers(reply(answer)).run(nodes.read_status(with_shards=False))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(status), type=ServerStatus) == status
+    assert status.nodes[0].rows is None
 
 
 def test_without_the_right_a_note_says_so_and_nothing_fails():

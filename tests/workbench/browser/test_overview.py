@@ -130,6 +130,32 @@ def test_a_status_that_cannot_be_read_is_said_and_the_objects_stay(chromium: Bro
         assert page.locator(".nodes").count() == 0
 
 
+def test_a_slow_status_is_asked_for_once_however_many_parts_the_objects_come_in(
+    chromium: Browser, address: str
+) -> None:
+    asked, waiting = [], []
+
+    def list_part(route: Route) -> None:
+        part = int(json.loads(route.request.post_data or "{}").get("cursor") or 0)
+        more = {"next": str(part + 1) if part < 4 else None, "total": 5}
+        route.fulfill(json={"objects": [_object(f"part-{part}")], "notes": [], **more})
+
+    def wait(route: Route) -> None:
+        asked.append(route.request.url)
+        waiting.append(route)
+
+    with browsing(chromium, address) as page:
+        page.route(re.compile(r"/objects$"), list_part)
+        page.route(re.compile(r"/describe$"), lambda route: route.fulfill(json=WITHOUT_TIME))
+        page.route(re.compile(r"/status$"), wait)
+        page.evaluate("location.hash = '#/connection/shop'")
+        page.locator(".object-table tr", has_text="part-4").wait_for()
+        page.wait_for_timeout(300)
+        assert len(asked) == 1
+        waiting[0].fulfill(json={"state": None, "nodes": [_node("only")], "objects": {}, "notes": []})
+        page.locator(".node-table tr", has_text="only").wait_for()
+
+
 def test_a_new_object_appears_and_a_hostile_name_is_text(page: Page, cluster: Cluster) -> None:
     page.clock.install()
     page.locator(".connection", has_text="shop").click()

@@ -1,6 +1,6 @@
 /** How the server is beside answering: its nodes, and the conditions of objects that no list of objects tells. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Condition, ServerNode, ServerStatus } from "../messages.ts";
 import { fileSize, whole } from "../ui/figures.ts";
 import { call, Failure } from "../wire/client.ts";
@@ -13,19 +13,25 @@ const TONES: Readonly<Record<Condition["level"], string>> = { "": "unknown", goo
 /** Ask after the objects, which the server answers first; not again for every round of theirs. */
 export function useStatus(connection: string, able: boolean, listed: Date | undefined): ServerStatus | null {
   const [known, setKnown] = useState<{ of: string; at: number; status: ServerStatus | null } | null>(null);
+  const asking = useRef<AbortController | null>(null);
+  useEffect(() => () => {
+    asking.current?.abort();
+    asking.current = null;
+  }, [connection]);
   useEffect(() => {
-    if (!able || !listed || (known?.of === connection && Date.now() - known.at < EVERY)) return;
-    const stop = new AbortController();
-    call("status", { connection }, stop.signal).then(
-      (status) => setKnown({ of: connection, at: Date.now(), status }),
-      (error) => {
-        if (stop.signal.aborted) return;
-        const reason = error instanceof Failure ? error.message : "the status cannot be read";
-        const notes = [{ code: "status-unknown", reason, column: null, hint: "", hint_from: "", remedies: [] }];
-        setKnown({ of: connection, at: Date.now(), status: { state: null, nodes: [], objects: {}, notes } });
-      },
-    );
-    return () => stop.abort();
+    // A list of many parts, or its next round, does not ask again while the server still thinks about the first request.
+    if (!able || !listed || asking.current || (known?.of === connection && Date.now() - known.at < EVERY)) return;
+    const stop = (asking.current = new AbortController());
+    const know = (status: ServerStatus) => {
+      if (stop.signal.aborted) return;
+      asking.current = null;
+      setKnown({ of: connection, at: Date.now(), status });
+    };
+    call("status", { connection }, stop.signal).then(know, (error) => {
+      const reason = error instanceof Failure ? error.message : "the status cannot be read";
+      const notes = [{ code: "status-unknown", reason, column: null, hint: "", hint_from: "", remedies: [] }];
+      know({ state: null, nodes: [], objects: {}, notes });
+    });
   }, [connection, able, listed]);
   return known?.of === connection ? known.status : null;
 }
