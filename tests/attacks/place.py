@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import sys
+import sysconfig
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from types import SimpleNamespace
@@ -44,7 +45,7 @@ def lay_out(folder: Path, secret: str) -> dict[str, str]:
 
 def lying_around() -> list[str]:
     """Name files that this host can read and no driver needs."""
-    needed = (sys.base_prefix, sys.prefix, "/etc/ssl", "/etc/localtime")
+    needed = (*map(sysconfig.get_path, ("stdlib", "platstdlib")), sys.prefix, "/etc/ssl", "/etc/localtime")
     found: list[str] = []
     python = f"/etc/python{sys.version_info.major}.{sys.version_info.minor}"  # Debian's library links into it
     for top in (python, "/etc", "/home", "/opt", "/root", "/srv", "/usr/bin", "/usr/share/doc", "/var"):
