@@ -6,6 +6,7 @@ import json
 from contextlib import aclosing
 from decimal import Decimal
 
+import anyio
 import pytest
 
 import wheelhouse
@@ -105,6 +106,51 @@ async def test_a_filter_on_any_that_names_an_excluded_column_is_refused_before_t
         await session.ping()  # the limit ends
         with pytest.raises(QueryError, match="the driver was called"):
             await session.rows("books", filters=[title, stock], match="any").count()
+
+
+CHECKS = """
+import anyio
+from dragoman_api import Health, QueryError, hookimpl
+from dragoman_api.connections import ServerStatus
+from .memory_driver import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    running = frozenset()
+
+    async def _alone(self, hook):
+        if hook in self.running:
+            raise QueryError(f"{hook} was called twice at a time")
+        self.running = self.running | {hook}
+        await anyio.sleep(0.05)
+        self.running = self.running - {hook}
+
+    @hookimpl
+    async def ping(self):
+        await self._alone("ping")
+        return Health(ok=True)
+
+    @hookimpl
+    async def read_status(self):
+        await self._alone("read_status")
+        return ServerStatus()
+"""
+
+
+@pytest.mark.slow
+async def test_a_driver_is_checked_by_one_call_at_a_time_however_many_ask(make_runtime):
+    runtime = make_runtime(wheelhouse.Driver("memory", code=CHECKS, hooks=[*HOOKS]), installed=True)
+    healths = []
+    async with runtime, runtime.open("memory") as session:
+
+        async def check():
+            healths.append(await session.ping())
+            await session.status()
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(check)
+    assert [health.reason for health in healths] == [""] * 4
 
 
 async def test_a_page_has_rows_with_keys_and_cells_as_stored(open_memory):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
+import anyio
 import msgspec
 
 from dragoman.settings import Limit
@@ -67,6 +68,7 @@ class Session:
         self._emit = emit
         self._calls = DriverCalls(driver, emit=emit, limit=limit or Limit(), keep_alive=keep_alive, time_zone=time_zone)
         self._healthy = True
+        self._pinging, self._reading_status = anyio.Lock(), anyio.Lock()  # one call at a time, as drivers are promised
         self.name = driver.info.name
         self.type = driver.info.type
 
@@ -372,7 +374,8 @@ class Session:
         """Check whether the connection still works; a change of health emits an event (W35)."""
         self._driver.check_usable()
         try:
-            health = await self._calls.run(DriverSpec.ping)
+            async with self._pinging:
+                health = await self._calls.run(DriverSpec.ping)
         except Refused:
             raise
         except DragomanError as error:
@@ -391,7 +394,8 @@ class Session:
             UnsupportedOperationError: The driver does not know it.
         """
         self._driver.check_usable()
-        status: ServerStatus = await self._calls.run(DriverSpec.read_status)
+        async with self._reading_status:
+            status: ServerStatus = await self._calls.run(DriverSpec.read_status)
         return status
 
 
