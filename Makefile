@@ -47,7 +47,7 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help changelog setup demo test quick slow some floors floors-single kernels arm64 machine installs audit rotation fuzz mutants check live sample page browser clients workbench servers stores ray docs bench release clean
+.PHONY: help changelog setup demo test quick slow some floors floors-single kernels arm64 machine installs audit rotation fuzz mutants check live sample page browser pictures clients workbench servers stores ray docs bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -195,6 +195,9 @@ stores: $(TOOLS) $(BUNDLE) ## exports from real engines to a real S3 server
 ray: $(TOOLS) $(BUNDLE) ## the page on Ray, with Ray itself
 	@$(call install,tests/ray_data/requirements.txt)
 	@$(call tests,-m slow tests/ray_data)
+
+pictures: $(TOOLS) $(BUNDLE) browser ## take the documentation's pictures anew, with a Chromium and the sample cluster
+	@PYTHONPATH=tests:tests/support $(BIN)/python docs/pictures.py
 
 docs: $(SITE) ## the documentation as a website in build/docs/site, without network; SERVE=1 serves it and follows changes
 	@$(BIN)/python docs/website.py $(if $(SERVE),--serve)

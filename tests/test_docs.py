@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 import bundled_drivers
+from captions import captions
 from dragoman_api import ObjectsRequest
-from pictures import captions
 from sources import nodes_of
 from stranger import serve_sample
 
@@ -258,9 +258,18 @@ def drivers() -> list[dict[str, str]]:
 
 
 def test_the_picture_of_the_marketplace_shows_the_drivers_that_there_are():
-    """The picture holds the names of what it shows; a test in a browser makes it anew."""
+    """The picture holds the names of what it shows; `make pictures` takes it anew."""
     shown = [f"{each['label']} {each['version']}" for each in drivers()]
-    assert captions(DOCS / "images/marketplace.png") == shown
+    assert captions(DOCS / "images/marketplace.webp") == shown
+
+
+def test_each_picture_is_small_and_shown():
+    """A page with several loads fast; `make pictures` takes them anew."""
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"\]\([^)]*images/([^)]+)\)", read(page))}
+    sizes = {picture.name: picture.stat().st_size for picture in (DOCS / "images").iterdir()}
+    assert sizes.keys() == shown
+    assert {name: size for name, size in sizes.items() if size > 120_000} == {}
 
 
 def test_the_size_of_a_driver_in_the_readme_is_about_right():

@@ -13,8 +13,8 @@ import pytest
 from browser import audit
 from browser.chromium import DOWN, ENTER, SPACE, TAB
 
+import captions
 import marketplace
-import pictures
 import wheelhouse
 from marketplace import HOSTILE
 from stranger import ROOT
@@ -80,15 +80,9 @@ def test_the_catalog_lists_every_driver_and_words_narrow_it(browser: Browser, sa
 
 
 def test_the_picture_of_the_readme_shows_the_drivers_that_there_are(browser: Browser):
-    """`PICTURES=DIR` makes the picture anew, with the names of what it shows in it."""
-    browser.resize(1100, 1240)  # without the foot, which names the folder
-    browser.command("Emulation.setScrollbarsHidden", hidden=True)
     browser.open(ROOT / "runtime/dragoman/bundled/index.html")
     shown = [" ".join(text.split()) for text in browser.texts(".drivers h2")]
-    keep(browser, "marketplace")
-    if folder := os.environ.get("PICTURES"):
-        pictures.caption(Path(folder) / "marketplace.png", shown)
-    assert pictures.captions(ROOT / "docs/images/marketplace.png") == shown
+    assert captions.captions(ROOT / "docs/images/marketplace.webp") == shown
 
 
 def test_the_best_match_comes_first(browser: Browser, sample: Path):

@@ -456,7 +456,7 @@ def cat_nodes(call: Call) -> Reply:
     row = {
         "ip": "127.0.0.1", "heap.percent": str(100 * heap // heap_max), "ram.percent": "60", "cpu": "3",
         "load_1m": "0.42", "load_5m": "0.40", "load_15m": "0.38",
-        "node.role": "dilm" if release.types else "cdfhilmrstw", "master": "*", "name": "fake",
+        "node.role": "dilm" if release.types else "cdfhilmrstw", "master": "*", "name": "sample-1",
         "version": call.cluster.release.number, "heap.current": _size(heap, call.params.get("bytes")),
         "heap.max": _size(heap_max, call.params.get("bytes")), "disk.used": _size(disk, call.params.get("bytes")),
         "disk.total": _size(disk_max, call.params.get("bytes")),
