@@ -513,6 +513,7 @@ class BlockingSession(_Blocking[Session]):
     execute = _waiting(Session.execute)
     console = _waiting(Session.console)
     ping = _waiting(Session.ping)
+    status = _waiting(Session.status)
     rows = _wrapping(Session.rows, BlockingRows)
     select = _wrapping(Session.select, BlockingRows)
 

@@ -87,7 +87,7 @@ async def test_promises_that_need_more_of_the_target_are_skipped():
 
 
 def test_the_memory_driver_has_every_hook():
-    assert len(hooks_of(MemoryDriver())) == 20
+    assert len(hooks_of(MemoryDriver())) == 21
 
 
 async def test_opened_records_what_a_driver_sends_over_real_http():

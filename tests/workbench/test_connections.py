@@ -120,7 +120,7 @@ def test_every_route_that_writes_goes_on_without_the_browser():
         "imports/plan_copy", "imports/preview", "imports/rejected", "leave", "objects", "open", "page",
         "plugins/browse",
         "plugins/install", "plugins/repair", "plugins/show", "plugins/update", "plugins/updates", "plugins/verify",
-        "preferences", "preferences/set", "queries", "questions/answer", "similar", "state", "summarize",
+        "preferences", "preferences/set", "queries", "questions/answer", "similar", "state", "status", "summarize",
         "token", "unlock",
     }  # fmt: skip
 
