@@ -330,7 +330,6 @@ def test_a_reference_that_others_can_change_is_refused(tmp_path: Path):
 @pytest.fixture
 def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The transit engine of a Vault, with two versions of one key."""
-    pytest.importorskip("hvac", reason="pip install securesystemslib[vault]")
     keys = {number: Ed25519PrivateKey.generate() for number in (1, 2)}
 
     class Handler(BaseHTTPRequestHandler):
