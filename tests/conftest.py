@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import signal
 import sys
@@ -132,6 +133,10 @@ TOGETHER = (
 """What begins the names of files that one process tests, since they share what takes seconds to make."""
 
 
+WHOLE_FILE = re.compile(rb"^pytestmark = .*\bmark\.(slow|live)\b", re.MULTILINE)
+"""A mark of every test of a file."""
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """Keep the tests of a file together and in order, even with plain `-n`: some share a home, some tell a story."""
@@ -174,6 +179,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (-longest.get(item.path, 0), -tests[item.path], item.path))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a file whose tests are all unwanted, since it says so in one line."""
+    if not collection_path.is_file():
+        return None
+    mark = WHOLE_FILE.search(collection_path.read_bytes())
+    return True if mark and mark[1].decode() in _unwanted_marks(config) else None
+
+
+def _unwanted_marks(config: pytest.Config) -> set[str]:
+    """Return the marks of tests that would only be skipped or deselected."""
+    unwanted = {"live"} if config.option.live is None else set()
+    return unwanted | {"slow"} if tables.leaves_out_slow(config) else unwanted
+
+
 def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, obj: object
 ) -> list[pytest.Item | pytest.Collector] | None:
@@ -181,10 +200,7 @@ def pytest_pycollect_makeitem(
 
     That is what needs a real server where none is named, and the slow tests in a run without them.
     """
-    options = collector.config.option
-    unwanted = {"live"} if options.live is None else set()
-    if tables.leaves_out_slow(collector.config):
-        unwanted.add("slow")
+    unwanted = _unwanted_marks(collector.config)
     marks = {mark.name for mark in collector.iter_markers()}
     return [] if unwanted & (marks | {mark.name for mark in _marks(obj)}) else None
 
