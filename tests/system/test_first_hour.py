@@ -125,7 +125,7 @@ def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shop, t
     (tmp_path / "dragoman/config/connections.toml").write_text(saved)
     result = machine("dragoman objects shop")
     assert re.search(r"installing elasticsearch 1\.0\.0 for shop … done \(\d+\.\d s\)", result.err)
-    assert result.out.splitlines()[0].split() == ["OBJECT", "ROWS", "SIZE"]
+    assert result.out.splitlines()[0].split() == ["OBJECT", "ROWS", "SIZE", "STATE"]
     assert line_of(result.out, "orders")[1] == "12,003"
     assert "installing" not in machine("dragoman objects shop").err
 

@@ -237,13 +237,6 @@ def test_a_made_filter_shows_its_rows_until_the_next_key(orders: Page) -> None:
     suggested.filter(has_text="gift").wait_for()
 
 
-def test_what_a_row_itself_says_comes_before_what_is_nested_in_it(orders: Page) -> None:
-    names = orders.locator(".head-name").all_inner_texts()
-    plain, nested = ([name for name in names if ("." in name) is inside] for inside in (False, True))
-    last = max(names.index(name) for name in plain if not name.startswith("_"))
-    assert nested == [] or names.index(nested[0]) > last, names
-
-
 def test_one_badge_stands_beside_the_name_on_a_phone(orders: Page) -> None:
     orders.set_viewport_size({"width": 400, "height": 800})
     header = orders.locator(".header").bounding_box()

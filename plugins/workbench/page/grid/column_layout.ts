@@ -21,10 +21,7 @@ export const UNTOUCHED: Arrangement = { order: [], hidden: [], pinned: [], width
 /** The width of a column that nothing was measured of. */
 const USUAL = 160;
 
-/**
- * The order before a person arranges anything: the key, when, what, vectors, and what the server says of a row. What a
- * row itself says comes before what is nested in it, for servers sort names: `error.stack` would stand before `message`.
- */
+/** The order before a person arranges anything: the key, when, what, vectors, and what the server says of a row. */
 export function usualOrder(columns: readonly Column[]): Column[] {
   const time =
     columns.find(({ role }) => role === "time") ??
@@ -32,9 +29,8 @@ export function usualOrder(columns: readonly Column[]): Column[] {
   const rank = (column: Column): number => {
     if (column.role === "key") return 0;
     if (column === time) return 1;
-    if (column.role === "server") return 5;
-    if ((column.dimensions ?? null) !== null) return 4;
-    return column.name.includes(".") ? 3 : 2;
+    if (column.role === "server") return 4;
+    return (column.dimensions ?? null) === null ? 2 : 3;
   };
   return [...columns].sort((one, other) => rank(one) - rank(other));
 }
