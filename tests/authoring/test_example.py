@@ -24,8 +24,8 @@ def test_the_example_has_no_fault_and_conforms_in_the_sandbox(couch, type_in, tm
     assert done.out.startswith("published couch 0.1.0 (sha256 ")
     report = json.loads(couch["report.json"].read_text())
     assert report["hooks"] == [
-        "complete_console", "export_rows", "hold_snapshot", "preview_read", "similar_rows", "split_export",
-        "summarize_column",
+        "complete_console", "export_rows", "hold_snapshot", "preview_read", "read_status", "similar_rows",
+        "split_export", "summarize_column",
     ]  # fmt: skip
     assert (report["failures"], report["deviations"]) == ([], [])
     assert not [why for why in report["skips"] if why.startswith("the target")]  # nothing was kept from the kit

@@ -23,6 +23,7 @@ from dragoman_api.errors import (
     ConfigurationError,
     ConnectionFailedError,
     DriverFaultError,
+    ExportError,
     ObjectNotFoundError,
     Refused,
 )
@@ -578,6 +579,11 @@ def test_a_hint_that_the_page_can_carry_out_is_a_button_unless_a_driver_wrote_it
     forged = ConfigurationError("no", hint=hint)
     forged.hint_from = DRIVER
     assert failure_of(forged, connection="mine").remedy is None
+
+
+def test_an_argument_of_python_is_no_hint_of_the_page():
+    assert failing(ExportError, "export with resume=True to continue").hint == ""
+    assert failing(ExportError, "free some space").hint == "free some space"
 
 
 def test_the_command_that_installs_what_is_missing_is_copied_by_a_button():

@@ -21,6 +21,8 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     (r"dragoman plugins (?:browse|list)()", "drivers", "Show all drivers"),
 )
 """Commands of hints that the page can carry out itself."""
+_RESUME = "resume=True"
+"""What the hint of an interrupted export or import asks of a script; the page has a button for it."""
 _LONGEST = 4_000
 """Characters of one text of a failure; a server wrote some of them."""
 _INSTALLED = frozenset({"extra-missing", "release-incompatible", "state-newer"})
@@ -64,9 +66,11 @@ def _field(error: DragomanError) -> str:
 
 
 def _hint(error: DragomanError, remedy: Action | None) -> str:
-    """Return the hint in words; a command, or what the button says already, is none."""
+    """Return the hint in words; a command, an argument of Python, or what the button says already, is none."""
     hint = str(error.to_dict()["hint"])
     if remedy is not None and remedy.action in ("command", "objects"):
+        return ""
+    if _RESUME in hint and error.hint_from != DRIVER:
         return ""
     by_button = remedy is not None and error.hint_from != DRIVER and hint.startswith("dragoman ")
     return "" if by_button else hint

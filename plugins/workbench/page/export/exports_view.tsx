@@ -74,7 +74,7 @@ function Item({ export_ }: { export_: ExportJob }) {
       )}
       {export_.sha256 && <p class="muted digest">SHA-256 <code>{export_.sha256}</code></p>}
       <Notes notes={export_.notes ?? []} />
-      {error && <ErrorBox error={export_.resumable ? { ...error, hint: "" } : error} />}
+      {error && <ErrorBox error={error} />}
       {export_.resumable && <Button icon="play" label="Resume" onClick={() => void resume()} />}
     </li>
   );

@@ -66,7 +66,7 @@ export function ImportCard({ job }: { job: ImportJob }) {
       </p>
       {!ended && <progress max={1} value={part ?? undefined} aria-label={`${undoes ? "Undo" : "Import"} of ${file}`} />}
       <Notes notes={job.notes ?? []} />
-      {error && <ErrorBox error={job.resumable ? { ...error, hint: "" } : error} />}
+      {error && <ErrorBox error={error} />}
       {job.copies && ended && state !== "finished" && !!job.counts?.applied && (
         <p class="muted">To copy the rest, copy again, and keep the stored rows.</p>
       )}
