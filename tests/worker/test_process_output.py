@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.sandbox.bare_process import Output
-from dragoman.sandbox.process_output import KEPT, LogPipe, harmless
+from dragoman.sandbox.process_output import KEPT, LogPipe
+from dragoman.sandbox.sanitizing import harmless
 from dragoman_api.masking import Mask
 
 if TYPE_CHECKING:

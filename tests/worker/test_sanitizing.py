@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bundled_drivers import PACKAGES, PLUGINS
-from dragoman.sandbox.process_output import harmless
-from dragoman.sandbox.sanitizing import CROSSING, HINT, NODES, NOTES, RESERVED, WHERE_IT_LEADS, driver_error, received
+from dragoman.sandbox.sanitizing import (
+    CROSSING,
+    HINT,
+    NODES,
+    NOTES,
+    RESERVED,
+    WHERE_IT_LEADS,
+    driver_error,
+    harmless,
+    received,
+)
 from dragoman_api import errors
 from dragoman_api.cells import Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus

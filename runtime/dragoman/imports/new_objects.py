@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.exports.csv_lines import unescaped
 from dragoman.spellings import Quoted, did_you_mean, near_names
 from dragoman_api.changes import NewColumn, NewObject
 from dragoman_api.columns import ColumnKind, Description
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import ConfigurationError, QueryError, UnsupportedOperationError
-from dragoman_api.kit import operands
 
 from .records import DocumentInserts
 
@@ -204,12 +203,14 @@ def propose(rows: FileRows, wishes: Wishes, types: Mapping[str, str]) -> TypePro
     Raises:
         ConfigurationError: There is no such type, no such column, or the file is damaged.
     """
+    from dragoman.exports.csv_lines import unescaped
+
     first = rows.look_ahead(LOOKED_AT + 1)
     sample = first[:LOOKED_AT]
     table = [record.data for record in sample if not record.fault and isinstance(record.data, list)]
     names = {name: unescaped(name) if rows.spelled is not None else name for name in rows.names}
     targets = {name: wishes.renamed.get(name, wishes.renamed.get(plain, plain)) for name, plain in names.items()}
-    _check_names(rows, wishes, types, targets)
+    _check_names(names, wishes, types, targets)
     columns = []
     for at, name in enumerate(rows.names):
         if target := targets[name]:
@@ -218,13 +219,14 @@ def propose(rows: FileRows, wishes: Wishes, types: Mapping[str, str]) -> TypePro
     return TypeProposal(object=wishes.object, rows=len(sample), whole=len(first) == len(sample), columns=tuple(columns))
 
 
-def _check_names(rows: FileRows, wishes: Wishes, types: Mapping[str, str], targets: Mapping[str, str]) -> None:
+def _check_names(
+    names: Mapping[str, str], wishes: Wishes, types: Mapping[str, str], targets: Mapping[str, str]
+) -> None:
     """Refuse what would be refused once the object is there, which nobody wants to find empty."""
-    plain = [unescaped(name) if rows.spelled is not None else name for name in rows.names]
     wished = [*wishes.renamed, *filter(None, [wishes.id])]
     for wished_names, column_names in (
         (types, [*targets.values()]),
-        (wished, list(dict.fromkeys([*rows.names, *plain]))),
+        (wished, list(dict.fromkeys([*names, *names.values()]))),
     ):
         if unknown := next((name for name in wished_names if name not in column_names), None):
             text = f"the file has no column {unknown!r}{did_you_mean(near_names(unknown, column_names))}"
@@ -270,7 +272,7 @@ def _column(
             misfits=_examples(misfits),
         )
     best, nearly, near_misfits = ColumnKind.TEXT, None, list[str]()
-    for kind in _FITS if texts and not is_text else ():
+    for kind in _fits() if texts and not is_text else ():
         misfits = _misfits(texts, kind)
         if not misfits:
             best, nearly, near_misfits = kind, None, []
@@ -298,7 +300,7 @@ def _kind(name: str, column: str) -> ColumnKind:
 
 
 def _misfits(texts: Sequence[str], kind: ColumnKind) -> list[str]:
-    fits = _FITS.get(kind)
+    fits = _fits().get(kind)
     return [] if fits is None else [text for text in texts if not fits(text)]
 
 
@@ -320,8 +322,10 @@ def _is_float(text: str) -> bool:
     """Return whether a text is a number all of whose digits a float of 64 bits keeps."""
     if _FLOAT.fullmatch(text) is None:
         return False
+    from dragoman_api.kit.operands import floating
+
     digits = re.sub(r"[eE].*|[-.]", "", text).lstrip("0")
-    return len(digits) <= _DIGITS and _reads(operands.floating)(text)
+    return len(digits) <= _DIGITS and _reads(floating)(text)
 
 
 def _reads(read: Callable[[object], object]) -> Callable[[str], bool]:
@@ -335,11 +339,15 @@ def _reads(read: Callable[[object], object]) -> Callable[[str], bool]:
     return fits
 
 
-_FITS: dict[ColumnKind, Callable[[str], bool]] = {
-    ColumnKind.BOOLEAN: _reads(operands.boolean),
-    ColumnKind.INTEGER: _is_integer,
-    ColumnKind.FLOAT: _is_float,
-    ColumnKind.TIMESTAMP: _reads(operands.timestamp),
-    ColumnKind.DATE: _reads(operands.day),
-}
-"""What tells whether a field fits a type, the narrowest type first; other types fit any text."""
+@cache
+def _fits() -> dict[ColumnKind, Callable[[str], bool]]:
+    """Return what tells whether a field fits a type, the narrowest type first; other types fit any text."""
+    from dragoman_api.kit import operands
+
+    return {
+        ColumnKind.BOOLEAN: _reads(operands.boolean),
+        ColumnKind.INTEGER: _is_integer,
+        ColumnKind.FLOAT: _is_float,
+        ColumnKind.TIMESTAMP: _reads(operands.timestamp),
+        ColumnKind.DATE: _reads(operands.day),
+    }

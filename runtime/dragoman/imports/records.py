@@ -12,7 +12,6 @@ from msgspec import Raw
 from dragoman.spellings import spell_id
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode_once
-from dragoman_api.kit import operands
 
 from .sources import DAMAGED
 
@@ -358,8 +357,10 @@ def usual_uuid(text: str) -> str:
     >>> usual_uuid("{8F14E45F-CEEA-467A-9575-9C7A7A1A2B3C}")
     '8f14e45f-ceea-467a-9575-9c7a7a1a2b3c'
     """
+    from dragoman_api.kit.operands import uuid
+
     try:
-        return operands.uuid(text)
+        return uuid(text)
     except ValueError:
         return text
 

@@ -37,7 +37,6 @@ from dragoman_worker.wire import (
 )
 
 from . import sanitizing
-from .process_output import harmless
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -331,7 +330,7 @@ class Conversation(ABC):
             else:
                 self._calls.dispatch(message, error=self._error(message))
         except values.FAULTS as error:
-            self._condemn(harmless(str(error))[:_FAULT_TEXT] or type(error).__name__)
+            self._condemn(sanitizing.harmless(str(error))[:_FAULT_TEXT] or type(error).__name__)
 
     def _take_step(self, message: Any, step: tuple[type[Any], asyncio.Future[Any]]) -> None:
         kind, future = step
@@ -356,7 +355,7 @@ class Conversation(ABC):
         return error
 
     def _clean(self, text: str) -> str:
-        return self._mask(harmless(text))
+        return self._mask(sanitizing.harmless(text))
 
     # calls ----------------------------------------------------------------------------------------------------------
 

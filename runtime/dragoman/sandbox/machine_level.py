@@ -18,7 +18,7 @@ from . import levels
 from .bare_process import Child
 from .host_imports import find_host_imports
 from .launch import Launch, configure
-from .process_output import harmless
+from .sanitizing import harmless
 
 if TYPE_CHECKING:
     from pathlib import Path

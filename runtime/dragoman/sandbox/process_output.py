@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import re
 from collections import deque
 from typing import TYPE_CHECKING
 
 from dragoman_api.masking import Mask, MaskedStream
+
+from .sanitizing import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,19 +22,6 @@ KEPT = 64 << 10
 _LINE = 2_000  # characters of one line
 _BUDGET = 256 << 10  # bytes read per second; the rest is counted and dropped
 _PAUSE = 0.02  # seconds a flooding child waits before it is read again
-
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)|[\x90\x98\x9d-\x9f].*?(?:\x07|\x9c|\x1b\\|$)"  # OSC, DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]?",
-    re.DOTALL,
-)
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def harmless(text: str) -> str:
-    """Strip terminal escapes, control characters and bidi controls; tabs and newlines stay."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 class LogPipe:

@@ -90,6 +90,20 @@ WHERE_IT_LEADS = frozenset(
 """Fields that decide which server gets the credentials; a driver may name one of them, but suggests no value."""
 
 
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"  # CSI
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)|[\x90\x98\x9d-\x9f].*?(?:\x07|\x9c|\x1b\\|$)"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]?",
+    re.DOTALL,
+)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    """Strip terminal escapes, control characters and bidi controls; tabs and newlines stay."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
 def driver_error(failure: Failure, clean: Clean, *, connection: str = "") -> DragomanError:
     """Build the error for a driver's failure; a driver cannot raise the host's own error classes.
 

@@ -15,7 +15,11 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import CellRequest, CountRequest, PreviewRequest
 from dragoman_api.hookspecs import DriverSpec
 
-from .bounded_reads import (
+from .driver_calls import DriverCalls, Prepared, until_unchanged
+from .selection_codec import SelectionTexts, call_arguments, script
+from .selections import (
+    Count,
+    RowSelection,
     check_row_key,
     check_similar,
     check_summary,
@@ -23,9 +27,6 @@ from .bounded_reads import (
     similar_request,
     summary_request,
 )
-from .driver_calls import DriverCalls, Prepared, until_unchanged
-from .selection_codec import SelectionTexts, call_arguments, script
-from .selections import Count, RowSelection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

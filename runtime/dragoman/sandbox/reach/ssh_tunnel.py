@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from dragoman.sandbox.process_output import harmless
+from dragoman.sandbox.sanitizing import harmless
 from dragoman_api.errors import ConfigurationError
 
 from .route import NAME, RouteError, authority, is_host
