@@ -441,7 +441,7 @@ async def test_a_driver_cannot_fill_the_audit_by_asking(make_runtime):
 
 @pytest.mark.slow
 async def test_an_install_goes_to_a_thread_a_few_times_only(make_runtime, monkeypatch):
-    """Each hop is a place where a reader looks for what runs beside it: one decides, two install."""
+    """Each hop is a place where a reader looks for what runs beside it: one decides, two install, one collects."""
     hops, real = [], anyio.to_thread.run_sync
 
     async def run_sync(function, *arguments, **options):
@@ -451,12 +451,13 @@ async def test_an_install_goes_to_a_thread_a_few_times_only(make_runtime, monkey
     monkeypatch.setattr(anyio.to_thread, "run_sync", run_sync)
     async with make_runtime() as runtime, runtime.open("demo"):
         opened = list(hops)
-    assert [hop for hop in opened if hop.startswith(("InstallOnOpen", "_Work"))] == [
+    assert [hop for hop in opened if hop.startswith(("InstallOnOpen", "_Work", "Store"))] == [
         "InstallOnOpen._look",
         "_Work.begin",
         "_Work.activate",
+        "Store.collect_unasked",
     ]
-    assert len(opened) <= 13, opened
+    assert len(opened) <= 14, opened
 
 
 @pytest.mark.slow

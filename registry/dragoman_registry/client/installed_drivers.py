@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import contextmanager, suppress
+from collections import Counter
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman_api.errors import InstallError, PluginNotFoundError, RegistryError
-from dragoman_registry.files import find_drafts, locked, sweep_drafts, write
+from dragoman_registry.files import find_drafts, locked, sweep_drafts, try_lock, write
 from dragoman_registry.wheels.manifest import decode, encode
 
 from . import lockfile
@@ -39,12 +40,14 @@ ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g
 
 
 KEPT = 2
-"""Generations of a plugin that are kept without a pin: the active one and the previous one."""
+"""Generations of a plugin that a collection keeps without a pin: the active one and the previous one."""
+KEPT_UNASKED = 10
+"""As many stay after an installation, which collects by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """One tree, or one draft of a file, that was removed or, in a dry run, would be.
+    """One tree, or one leftover file, that was removed or, in a dry run, would be.
 
     Attributes:
         plugin: The plugin it belonged to; empty if no generation names it.
@@ -226,17 +229,16 @@ class Store:
                 database.execute(f"DELETE FROM {table} WHERE plugin = ?", (before.plugin,))  # noqa: S608 - three constants
         return before
 
-    def drop(self, generation: Generation) -> None:
-        """Delete a generation unless it is active; its trees stay until they are collected. Raises as `activate`."""
-        with self._writing(generation.plugin) as database:
-            unused = "id = ? AND id NOT IN (SELECT active FROM plugins WHERE active IS NOT NULL)"
-            database.execute(f"DELETE FROM generations WHERE {unused}", (generation.id,))  # noqa: S608 - a constant
+    def collect(self, *, dry_run: bool = False, limit: int = KEPT, wait: bool = True) -> list[Collected]:
+        """Remove spent generations, trees that no other generation uses, and files that nobody needs any more.
 
-    def collect(self, *, dry_run: bool = False) -> list[Collected]:
-        """Remove spent generations, trees that no other generation uses, and drafts that killed processes left.
+        These are drafts that killed processes left, locks of past installations, and old damaged databases. Active,
+        previous and pinned generations stay, and so do trees that a living process runs from.
 
-        Active, previous and pinned generations stay, and so do trees that a living process runs from. Wait for running
-        installations to end.
+        Args:
+            dry_run: Only list what would be removed.
+            limit: Generations of a plugin that are not spent: the ones that were active last.
+            wait: Wait for running installations to end; otherwise, do nothing while one runs.
 
         Raises:
             InstallError: The disk fails; data in use is unchanged.
@@ -244,23 +246,25 @@ class Store:
         """
         trees = self.trees
         try:
-            collected = self._collect_drafts(dry_run=dry_run)
+            collected = self._collect_files(dry_run=dry_run)
             if not trees.folder.is_dir():
                 return collected
-            with locked(trees.folder):
-                spent = [
-                    generation
-                    for generation in self._spent()
-                    if not any(trees.leased(tree.name) for tree in generation.trees)
-                ]
+            with ExitStack() as stack:
+                if wait:
+                    stack.enter_context(locked(trees.folder))
+                elif (turn := try_lock(trees.folder, folder=True)) is not None:
+                    stack.callback(os.close, turn)
+                else:
+                    return collected
+                if not dry_run:
+                    trees.sweep_locks()
+                spent = self._unused(limit) if dry_run else self._forget(limit)
                 owners = {
                     tree.name: (generation.plugin, generation.version)
                     for generation in spent
                     for tree in generation.trees
                 }
-                for generation in spent if not dry_run else ():
-                    self.drop(generation)
-                needed = self._trees_in_use(without=spent)
+                needed = self._trees_in_use(without=spent if dry_run else ())
                 for digest in trees.digests():
                     if digest in needed or trees.leased(digest):
                         continue
@@ -273,14 +277,31 @@ class Store:
             reason = f"{error.strerror or error}: {error.filename or trees.folder}"
             raise InstallError(f"{trees.folder} cannot be cleaned up: {reason}", hint="dragoman doctor") from error
 
-    def _spent(self) -> list[Generation]:
-        """List the generations that can be collected: not active, not the previous one, not pinned."""
-        spent, counts = [], dict[str, int]()
-        for generation in self._select("1 ORDER BY g.turn DESC"):
-            counts[generation.plugin] = counts.get(generation.plugin, 0) + 1
-            if counts[generation.plugin] > KEPT and generation.version != generation.pin:
-                spent.append(generation)
+    def collect_unasked(self) -> list[Collected]:
+        """Collect after an installation, keeping `KEPT_UNASKED` generations; what fails is left to a later one."""
+        with suppress(InstallError, RegistryError):
+            return self.collect(limit=KEPT_UNASKED, wait=False)
+        return []
+
+    def _forget(self, limit: int) -> list[Generation]:
+        """Delete the records of unused generations, and return them."""
+        if not self._unused(limit):
+            return []
+        with self._writing(None) as database:
+            spent = self._unused(limit)  # again, since now no process can go back to one of them
+            database.executemany("DELETE FROM generations WHERE id = ?", [(generation.id,) for generation in spent])
         return spent
+
+    def _unused(self, limit: int) -> list[Generation]:
+        """List the generations to collect: not among the `limit` last active ones, not pinned, not run from."""
+        spent, counts = [], Counter[str]()
+        for generation in self._select("1 ORDER BY g.turn DESC"):
+            counts[generation.plugin] += 1
+            if counts[generation.plugin] > limit and not generation.active and generation.version != generation.pin:
+                spent.append(generation)
+        return [
+            generation for generation in spent if not any(self.trees.leased(tree.name) for tree in generation.trees)
+        ]
 
     def _trees_in_use(self, *, without: Sequence[Generation]) -> set[str]:
         """Return the digests of the trees of all generations except those in `without`.
@@ -295,18 +316,19 @@ class Store:
             ]
         return {digest for trees in digest_lists for digest in trees}
 
-    def _collect_drafts(self, *, dry_run: bool) -> list[Collected]:
-        """Remove the drafts of the state's files that killed processes left."""
-        if not find_drafts(*self._files):
+    def _collect_files(self, *, dry_run: bool) -> list[Collected]:
+        """Remove the drafts of the state's files that killed processes left, and damaged databases of long ago."""
+
+        def leftovers() -> list[Path]:
+            return [*find_drafts(*self._files), *self._database.old_damaged()]
+
+        if not leftovers():
             return []
         with locked(self.root / ".state.lock"):
-            drafts = [
-                Collected(plugin="", version="", path=draft, size=draft.stat().st_size)
-                for draft in find_drafts(*self._files)
-            ]
-            for draft in drafts if not dry_run else ():
-                draft.path.unlink()
-        return drafts
+            files = [Collected(plugin="", version="", path=path, size=path.stat().st_size) for path in leftovers()]
+            for file in files if not dry_run else ():
+                file.path.unlink()
+        return files
 
     def restore(self) -> tuple[Path, bool] | None:
         """Move a damaged database aside and replace it with the copy that every change writes.

@@ -162,7 +162,7 @@ class _Work:
             None while another installer holds the lock; the generation if it is already installed; otherwise the
             manifest and the digests of the trees, in the order of the wheels.
         """
-        path = self._store.root / "store" / ".locks" / f"{self._files[0].sha256}.lock"
+        path = self._store.trees.installation_lock(self._files[0].sha256)
         path.parent.mkdir(parents=True, exist_ok=True)
         if (turn := try_lock(path)) is None:
             if not self._waited:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,10 @@ CREATE TABLE notes (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 
 UNREADABLE = (TypeError, ValueError, RecursionError)
 """Exceptions that a malformed row raises."""
+
+DAMAGED_DAYS = 90
+"""Days that a damaged database is kept for whoever wants to look at it; the last one stays."""
+_STAMP = "%Y%m%d-%H%M%S-%f"
 
 
 class Database:
@@ -101,12 +106,20 @@ class Database:
 
         Raises OSError: It cannot be renamed.
         """
-        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-        aside = self.file.with_name(f"{self.file.name}.damaged-{stamp}")
+        aside = self.file.with_name(f"{self.file.name}.damaged-{datetime.now(UTC).strftime(_STAMP)}")
         for ending in ("-journal", ""):  # SQLite would replay a leftover journal into the new file
             with suppress(FileNotFoundError):
                 self.file.with_name(f"{self.file.name}{ending}").rename(aside.with_name(f"{aside.name}{ending}"))
         return aside
+
+    def old_damaged(self) -> list[Path]:
+        """List the files that `put_aside` renamed more than `DAMAGED_DAYS` ago, except the last ones."""
+        form = re.compile(rf"{re.escape(self.file.name)}\.damaged-([0-9]{{8}}(?:-[0-9]{{6}}){{2}})(?:-journal)?")
+        names = sorted(os.listdir(self.file.parent)) if self.file.parent.is_dir() else []  # noqa: PTH208 - names
+        stamps = {name: match[1] for name in names if (match := form.fullmatch(name))}
+        oldest = (datetime.now(UTC) - timedelta(days=DAMAGED_DAYS)).strftime(_STAMP)
+        last = max(stamps.values(), default="")
+        return [self.file.with_name(name) for name, stamp in stamps.items() if stamp < oldest and stamp != last]
 
     def _open(self) -> sqlite3.Connection:
         if not self.file.is_file():

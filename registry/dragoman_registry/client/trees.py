@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+LOCK_KEPT = 86_400.0
+"""Seconds after which an installation lock goes; its note on a failure is for installers that wait for it."""
+
 
 class Trees:
     """The trees below one folder.
@@ -30,7 +34,7 @@ class Trees:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.folder = root / "trees"
-        self._drafts = root / ".tmp"
+        self._drafts, self._locks = root / ".tmp", root / ".locks"
 
     def path(self, digest: str) -> Path:
         """Return the path of a tree."""
@@ -44,14 +48,34 @@ class Trees:
         while descriptor is None:
             path = self._drafts / os.urandom(16).hex()
             path.mkdir(parents=True)
-            # Between these two steps a sweep may take the folder for abandoned and remove it.
-            with suppress(FileNotFoundError):
+            try:
                 descriptor = try_lock(path, folder=True)
+            except FileNotFoundError:
+                continue  # a sweep took the new folder for abandoned
+            except BaseException:
+                path.rmdir()
+                raise
         try:
             yield path
         finally:
             remove_tree(path)
             os.close(descriptor)
+
+    def installation_lock(self, digest: str) -> Path:
+        """Return the path of the lock that an installer of a wheel holds."""
+        return self._locks / f"{digest}.lock"
+
+    def sweep_locks(self) -> None:
+        """Remove the installation locks that have not been taken for `LOCK_KEPT`, and that nobody holds."""
+        for path in self._locks.iterdir() if self._locks.is_dir() else ():
+            with suppress(OSError):  # one that stays is harmless
+                if not _is_old(path) or (descriptor := try_lock(path)) is None:
+                    continue
+                try:
+                    if _is_old(descriptor):  # it may have been taken, and have a note, since
+                        path.unlink()
+                finally:
+                    os.close(descriptor)
 
     def sweep(self) -> None:
         """Remove the staging folders whose owner is dead."""
@@ -182,6 +206,10 @@ def _leased(tree: Path) -> int:
         if error.errno != errno.ENOLCK:
             raise
         return open_folder(tree)
+
+
+def _is_old(lock: Path | int) -> bool:
+    return time.time() - os.stat(lock).st_mtime > LOCK_KEPT  # noqa: PTH116 - perhaps a descriptor
 
 
 def _files(root: Path) -> list[str]:

@@ -266,7 +266,7 @@ async def sync(options: Options, plugins: Plugins, *, frozen: bool) -> int | Non
 async def gc(options: Options, plugins: Plugins, *, dry_run: bool) -> None:
     """Remove old versions, except active, previously active, pinned and running ones.
 
-    Leftover state files of killed processes are removed too.
+    Leftover state files of killed processes, and damaged state files older than 90 days, are removed too.
     """
     leftovers = await plugins.collect(dry_run=dry_run)
     documents = [
@@ -285,7 +285,7 @@ async def gc(options: Options, plugins: Plugins, *, dry_run: bool) -> None:
 
 
 def _short(name: str) -> str:
-    return name if name.endswith(".tmp") else name[:12]
+    return name if "." in name else name[:12]
 
 
 @plugins.command

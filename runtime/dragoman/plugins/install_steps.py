@@ -290,6 +290,8 @@ class PluginInstaller:
             raise
         seconds = time.monotonic() - began
         self._emit(events.PluginInstalled(plugin=plugin, version=version, sha256=generation.sha256, seconds=seconds))
+        for removed in await anyio.to_thread.run_sync(self._store.collect_unasked):
+            self._emit(events.PluginCollected(plugin=removed.plugin, version=removed.version, bytes=removed.size))
         return generation
 
     async def _smoke_test(self, trees: tuple[Path, ...], manifest: Manifest, *, trusted: bool) -> None:

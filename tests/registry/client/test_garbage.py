@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,8 +17,11 @@ import anyio.to_thread
 import pytest
 
 import wheelhouse
-from dragoman_api.errors import PluginNotFoundError, RegistryError
+from dragoman_api.errors import InstallError, PluginNotFoundError, RegistryError
+from dragoman_registry.client import installed_drivers, state_db, trees
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.trees import leasing
+from dragoman_registry.files import share, try_lock
 from installing import Place, passes
 
 if TYPE_CHECKING:
@@ -112,13 +117,13 @@ def test_a_leased_tree_stays_until_its_holder_ends_also_by_a_crash(place: Place)
 
 
 def test_a_lease_on_what_was_collected_is_refused_and_creates_nothing(place: Place):
-    trees = place.store.generations("demo")[-1].trees
+    gone = place.store.generations("demo")[-1].trees
     place.store.collect()
-    with pytest.raises(RegistryError) as caught, leasing(trees):
+    with pytest.raises(RegistryError) as caught, leasing(gone):
         pass
     assert caught.value.code == "integrity-failed"
-    assert str(trees[0]) in caught.value.message
-    assert not trees[0].exists()
+    assert str(gone[0]) in caught.value.message
+    assert not gone[0].exists()
 
 
 def test_what_was_collected_meanwhile_is_not_gone_back_to(place: Place, monkeypatch: pytest.MonkeyPatch):
@@ -197,6 +202,112 @@ def test_killed_while_collecting_leaves_what_is_in_use_and_the_rest_for_the_next
     with place.store.trees.staging():
         pass
     assert place.leftovers() == []
+
+
+def test_after_an_installation_what_people_go_back_to_stays(place: Place, monkeypatch: pytest.MonkeyPatch):
+    assert place.store.collect_unasked() == []
+    monkeypatch.setattr(installed_drivers, "KEPT_UNASKED", 2)
+    assert [one.version for one in place.store.collect_unasked()] == ["1.0.0"]
+    assert place.store.rollback("demo").version == "2.0.0"
+
+
+def test_an_installation_is_not_waited_for_unless_somebody_asked(place: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(installed_drivers, "KEPT_UNASKED", 1)
+    running = share(place.store.trees.folder)
+    assert place.store.collect_unasked() == []
+    os.close(running)
+    assert len(place.store.collect_unasked()) == 2
+
+
+def test_a_disk_that_fails_only_puts_the_unasked_collection_off(place: Place, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(installed_drivers, "KEPT_UNASKED", 1)
+    monkeypatch.setattr(place.store, "_forget", refuse)
+    assert place.store.collect_unasked() == []
+    with pytest.raises(InstallError):
+        place.store.collect()
+
+
+def test_what_is_gone_back_to_just_before_it_is_forgotten_stays(place: Place, monkeypatch: pytest.MonkeyPatch):
+    """Another process gets the state's lock between the choice and the transaction."""
+    writing = place.store._writing
+
+    def first_another(plugin: str | None) -> object:
+        monkeypatch.setattr(place.store, "_writing", writing)
+        Store(place.store.root).rollback("demo", version="1.0.0")
+        return writing(plugin)
+
+    monkeypatch.setattr(place.store, "_writing", first_another)
+    assert [one.version for one in place.store.collect()] == ["2.0.0"]
+    assert place.store.active("demo").version == "1.0.0"
+    assert place.store.verify(place.store.active("demo")) == []
+
+
+def test_locks_of_past_installations_go_unless_they_are_held_or_young(place: Place):
+    old, held, young = (place.store.trees.installation_lock(name) for name in ("old", "held", "young"))
+    for path in (old, held, young):
+        path.touch()
+    for path in (old, held):
+        os.utime(path, (0, time.time() - trees.LOCK_KEPT - 60))
+    descriptor = try_lock(held)
+    assert descriptor is not None
+    place.store.collect()
+    assert (old.exists(), held.exists(), young.exists()) == (False, True, True)
+    os.close(descriptor)
+    place.store.collect(dry_run=True)
+    assert held.exists()
+    place.store.collect()
+    assert (held.exists(), young.exists()) == (False, True)
+
+
+def test_a_lock_with_a_new_note_stays(place: Place, monkeypatch: pytest.MonkeyPatch):
+    """An installer takes it, fails and notes why, between the look at its age and the lock of the sweep."""
+    path = place.store.trees.installation_lock("noted")
+    path.touch()
+    os.utime(path, (0, 0))
+
+    def note_first(place: Path) -> int | None:
+        path.write_text("why it failed")
+        return try_lock(place)
+
+    monkeypatch.setattr(trees, "try_lock", note_first)
+    place.store.trees.sweep_locks()
+    assert path.read_text() == "why it failed"
+
+
+def test_damaged_databases_go_after_months_except_the_last(place: Place):
+    home, stamp = place.store.root, "%Y%m%d-%H%M%S-%f"
+    days = {name: (datetime.now(UTC) - timedelta(days=number)).strftime(stamp) for name, number in
+            {"oldest": 400, "old": state_db.DAMAGED_DAYS + 1, "young": state_db.DAMAGED_DAYS - 1}.items()}  # fmt: skip
+    others = [home / "state.db.damaged-by-me", home / "state.db.damaged-20200101"]
+    for path in others:
+        path.touch()
+    aside = {name: home / f"state.db.damaged-{at}" for name, at in days.items()}
+    aside["oldest"].write_bytes(b"12345")
+    aside["oldest"].with_name(f"{aside['oldest'].name}-journal").touch()
+    place.store.collect()
+    assert aside["oldest"].exists(), "it is the last one"
+    aside["old"].touch()
+    place.store.collect()
+    assert [path.exists() for path in aside.values()] == [False, True, False]
+    assert not list(home.glob("*-journal"))
+    aside["young"].touch()
+    place.store.collect()
+    assert [path.exists() for path in aside.values()] == [False, False, True]
+    assert all(path.exists() for path in others)
+
+
+def test_nothing_stays_of_a_place_that_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    store = Store(tmp_path)
+    with pytest.raises(OSError, match="cannot lock files"), store.trees.staging():
+        pass
+    assert [*(tmp_path / "store/.tmp").iterdir()] == []
 
 
 def test_a_place_without_anything_is_not_touched(tmp_path: Path):

@@ -18,7 +18,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
 from dragoman_api.installation import upgrade_command
-from dragoman_registry.client import installed_drivers, lockfile
+from dragoman_registry.client import lockfile
 from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.trees import Trees
 from dragoman_registry.names import LISTING
@@ -293,19 +293,17 @@ def test_no_tree_of_a_driver_in_use_is_collected(pair: Place):
     assert pair.store.collect(dry_run=True) == []
 
 
-def test_all_generations_that_nobody_goes_back_to_are_collected_at_once(place: Place, monkeypatch: pytest.MonkeyPatch):
+def test_all_generations_that_nobody_goes_back_to_are_collected_at_once(place: Place):
     place.publish(wheelhouse.Driver(version="3.0.0").write(place.root / "wheels"))
-    monkeypatch.setattr(installed_drivers, "KEPT", 1)
     for version in ("1.0.0", "2.0.0", "3.0.0"):
         place.install(pinned=version)
-    assert sorted(collected.version for collected in place.store.collect()) == ["1.0.0", "2.0.0"]
+    assert sorted(collected.version for collected in place.store.collect(limit=1)) == ["1.0.0", "2.0.0"]
 
 
-def test_the_generation_in_use_is_not_dropped(place: Place):
+def test_the_generation_in_use_is_never_collected(place: Place):
     place.install(pinned="1.0.0")
     place.install()
-    for generation in place.store.generations("demo"):
-        place.store.drop(generation)
+    assert [collected.version for collected in place.store.collect(limit=0)] == ["1.0.0"]
     assert [generation.version for generation in place.store.generations("demo")] == ["2.0.0"]
 
 
@@ -345,7 +343,7 @@ def test_a_database_that_is_damaged_when_it_is_written_is_an_error(place: Place)
     generation = place.install()
     (place.root / "home/state.db").write_bytes(b"not a database")
     with pytest.raises(RegistryError, match=r"state\.db cannot be written") as caught:
-        place.store.drop(generation)
+        place.store.set_disabled(generation.plugin, disabled=True)
     assert caught.value.code == "state-damaged"
 
 
