@@ -141,7 +141,6 @@ def test_an_attack_that_succeeds_nowhere_is_a_fault_and_an_absent_feature_a_prin
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("user", suite.USERS)
 @pytest.mark.parametrize("level", suite.LEVELS)
 def test_at_each_level_what_must_succeed_does(wheel: Path, level: str, user: str) -> None:
@@ -176,7 +175,6 @@ def test_the_record_is_what_each_level_gives_here(wheel: Path, user: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("level", "telling"),
     [

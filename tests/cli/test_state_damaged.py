@@ -112,7 +112,6 @@ def paste(house: Machine, said: str, *, code: int = 0):
     return house(*words, code=code)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "kind",
     mostly_slow(
@@ -142,7 +141,6 @@ def test_the_command_that_is_named_puts_it_in_order(kind: str, house: Machine, p
     assert house("plugins", "repair", "--json").json["repaired"] == []
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "verb", [["plugins", "list"], ["plugins", "pin", "demo", "1.0.0"], ["plugins", "install", "demo"]]
 )
@@ -152,7 +150,6 @@ def test_every_command_names_the_same_remedy(verb, house: Machine):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_without_its_copy_the_lock_says_what_to_fetch(house: Machine):
     data = house.home / "data"
     for name in ("state.db", "state.db.kept"):
@@ -165,7 +162,6 @@ def test_without_its_copy_the_lock_says_what_to_fetch(house: Machine):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_without_copy_and_registry_it_says_what_is_left(house: Machine, pristine: Path):
     data = house.home / "data"
     for name in ("state.db", "state.db.kept"):
@@ -181,7 +177,6 @@ def test_without_copy_and_registry_it_says_what_is_left(house: Machine, pristine
     assert house("objects", "shop").out
 
 
-@pytest.mark.timeout(120)
 def test_a_tree_that_is_damaged_too_is_fetched_again(house: Machine):
     store = Store(house.home / "data")
     [tree] = store.active("demo").trees
@@ -194,7 +189,6 @@ def test_a_tree_that_is_damaged_too_is_fetched_again(house: Machine):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_one_generation_that_cannot_be_read_stops_no_other_and_is_fetched_again(house: Machine):
     """Its names were fine for the version of dragoman that installed it, and are none for this one."""
     data = house.home / "data"
@@ -218,7 +212,6 @@ def test_one_generation_that_cannot_be_read_stops_no_other_and_is_fetched_again(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_one_that_cannot_be_read_and_is_not_locked_is_told(house: Machine):
     data = house.home / "data"
     for name in ("state.db", "state.db.kept"):

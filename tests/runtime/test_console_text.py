@@ -249,7 +249,6 @@ def test_all_that_cannot_be_read_are_named() -> None:
     )
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text", ['"\\' * 100_000, '"' + '\\"' * 100_000, "/* " * 100_000], ids=["quotes", "escapes", "comments"]
 )

@@ -14,7 +14,6 @@ from dragoman_api.errors import ExportError
 from dragoman_dask.object_store_target import ObjectStoreTarget
 from dragoman_dask.object_stores import ObjectStore
 
-pytestmark = pytest.mark.timeout(120)
 ROOMY, FULL = pytest.mark.live("s3"), pytest.mark.live("s3-full")
 
 

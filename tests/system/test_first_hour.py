@@ -24,8 +24,6 @@ from dragoman_sample.fakes.weaviate import FakeWeaviate, User
 from stranger import stranger
 from terminal import Terminal
 
-pytestmark = pytest.mark.timeout(60)
-
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 

@@ -262,7 +262,7 @@ class World:
         else:
             done = subprocess.run(
                 ["bash", "-c", typed], env=self.variables, cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=170, check=False,
             )  # fmt: skip
             code, out = done.returncode, done.stdout
         said = f"$ {typed}\n{out}-> {code}"

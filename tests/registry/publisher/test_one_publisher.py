@@ -83,7 +83,6 @@ GARBAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", mostly_slow(GARBAGE, fast=["no JSON", "deep nesting", "a link to a device"]))
 def test_a_garbage_role_file_stops_its_own_publisher_alone(kind: str, team: Path):
     submit(team, "good")
@@ -199,7 +198,6 @@ def sign_wheel(root: Path, wheel: Path) -> None:
     Repository(root, Keys(root.parent / "none", root.parent / "bad.pem")).submit("pub-bad", files)
 
 
-@pytest.mark.timeout(60)
 def test_a_wheel_that_takes_for_ever_is_given_up_and_the_others_go_through(team: Path):
     submit(team, "good")
     os.mkfifo(team / "targets/wheels/dragoman-bad/dragoman_bad-1.1.0-py3-none-any.whl")
@@ -258,7 +256,6 @@ def broken() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_work_apart_ends_at_its_bounds_and_the_next_piece_goes_on(monkeypatch):
     with isolation.Apart() as work:
         assert work.call(len, "four") == 4

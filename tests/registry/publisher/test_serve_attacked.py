@@ -76,7 +76,6 @@ def test_a_wheel_that_takes_for_ever_holds_nobody_up_and_is_refused(tmp_path, ro
     assert not any(name.startswith(".draft-") for name in left(root))
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("busy", "number"),
     mostly_slow(
@@ -122,7 +121,6 @@ def dialled(url: str) -> socket.socket:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_a_client_that_trickles_is_cut_off_and_holds_no_other(tmp_path, root, told, monkeypatch):
     monkeypatch.setattr(upload_requests, "STALL", 1.0)
     with served(root, tokens=TOKENS, on_event=told.append) as url, contextlib.ExitStack() as stack:
@@ -137,7 +135,6 @@ def test_a_client_that_trickles_is_cut_off_and_holds_no_other(tmp_path, root, to
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_a_body_slower_than_its_rate_is_cut_off(tmp_path, root, told, monkeypatch):
     monkeypatch.setattr(upload_requests, "STALL", 1.0)
     with served(root, tokens=TOKENS, on_event=told.append) as url:
@@ -153,7 +150,6 @@ def test_a_body_slower_than_its_rate_is_cut_off(tmp_path, root, told, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_a_header_that_does_not_end_is_cut_off(root, monkeypatch):
     monkeypatch.setattr(serve, "HEADER", 0.5)
     with served(root, tokens=TOKENS) as url:
@@ -170,7 +166,6 @@ def test_a_header_that_does_not_end_is_cut_off(root, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_connections_that_say_nothing_make_way_for_those_that_ask(root, monkeypatch):
     monkeypatch.setattr(serve, "CONNECTIONS", 8)
     with served(root) as url, contextlib.ExitStack() as stack:
@@ -181,7 +176,6 @@ def test_connections_that_say_nothing_make_way_for_those_that_ask(root, monkeypa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_an_inbox_takes_so_many_wheels_and_no_more(tmp_path, root, monkeypatch):
     monkeypatch.setattr(inboxes, "MAX_WAITING", 2)
     with served(root, tokens=TOKENS) as url:

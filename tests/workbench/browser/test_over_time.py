@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page, Request
 
-pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 FIRST = datetime(2026, 3, 3, tzinfo=UTC)
 HOURS = 168
