@@ -908,6 +908,16 @@ async def test_an_error_of_the_callers_progress_ends_the_load_as_itself_and_ever
     assert len(table.rows) == 8
 
 
+async def test_a_dry_run_names_the_first_rows_that_would_not_be_sent(tmp_path):
+    file = written_file(tmp_path / "folder", [("s1", 1), *((f"s{at}", 13) for at in range(2, 40))])
+    table = Table(file)
+    report = await table.load(id="sku", dry_run=True)
+    reasons = [note.reason for note in report.notes if note.code == "row-refused"]
+    assert reasons == [*(f"row {row}: unlucky" for row in range(2, 22)), "further rows would not be sent"]
+    assert report.counts["refused"] == 38
+    assert not table.requests
+
+
 async def test_an_error_of_the_callers_preview_ends_a_dry_run_as_itself(tmp_path):
     def show(planned):
         raise ValueError("the pager broke")

@@ -10,6 +10,7 @@ from anyio.to_thread import run_sync
 
 from dragoman.sessions.driver_calls import after_a_write, unknown
 from dragoman_api.changes import OutcomeStatus
+from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, DriverCrashedError, QueryError, UnsupportedOperationError
 from dragoman_worker.wire import PLAN_DROPPED
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from dragoman.sessions.session import Session
     from dragoman_api.changes import Outcome, Plan, PlannedRequest
-    from dragoman_api.columns import Note
 
     from .batches import Batch
     from .checkpoints import Ledger
@@ -42,6 +42,9 @@ BUSY = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 PLANS_AGAIN = 3
 """How often rows of a batch are planned again after the driver's process ended or dropped their plan."""
+
+_NAMED = 20
+"""How many rows of a dry run that would not be sent are named."""
 
 _SAME = "a row with this id exists already, and holds the same"
 
@@ -63,6 +66,7 @@ class Writer:
         self._on_conflict, self._sends, self._preview = on_conflict, sends, preview
         self.stopped: Exception | None = None
         self.notes: dict[tuple[str, str], Note] = {}
+        self._refused = 0
         self.settled = anyio.Event()
 
     def ended(self) -> bool:
@@ -195,15 +199,25 @@ class Writer:
     def pretend(self, batch: Batch) -> None:
         """Count the rows of a dry run that are not even planned."""
         self._ledger.read = batch.read
-        self._ledger.counts["refused"] += len(batch.rejections)
+        for rejection in batch.rejections:
+            self._refuse(rejection.record, "refused", rejection.reason)
 
     def _pretend(self, batch: Batch, records: list[Record], plan: Plan) -> None:
         for planned in plan.planned:
             self._preview(planned)
         for outcome in plan.refusals:
-            self._ledger.counts[outcome.status] += 1
+            self._refuse(records[outcome.change], outcome.status, outcome.reason)
         done = {id(record) for record in records}
         batch.records = [record for record in batch.records if id(record) not in done]
+
+    def _refuse(self, record: Record, status: str, reason: str) -> None:
+        """Count a row of a dry run that would not be sent; the first ones are named, with their reasons."""
+        self._ledger.counts[status] += 1
+        self._refused += 1
+        if self._refused <= _NAMED + 1:
+            row = f"row {record.number}: {reason}"
+            text = row if self._refused <= _NAMED else "further rows would not be sent"
+            self.notes["row-refused", text] = Note(code="row-refused", reason=text)
 
 
 def _is_lost(plan: Plan | None, error: DragomanError) -> bool:

@@ -203,6 +203,19 @@ def test_a_keyboard_alone_chooses_a_file_imports_it_and_takes_it_back(
     assert {hit["_id"]: hit["_source"] for hit in hits} == {"0": {"n": 1}, "1": {"n": 2}, "8": {"n": 7}}
 
 
+def test_a_dry_run_says_why_a_row_would_be_rejected(page: Page, cluster: Cluster, tmp_path: Path) -> None:
+    cluster.put("prices", [{"price": 1.0}], {"price": {"type": "double"}})
+    file = tmp_path / "prices.csv"
+    file.write_bytes(b"\xef\xbb\xbf_id,price\r\na,1.5\r\nb,much\r\n")  # as spreadsheets write it
+    enter(page, "prices")
+    choose(page, file)
+    page.get_by_role("button", name="Dry run").click()
+    said = card(page, "dry run, finished").inner_text()
+    assert "1 rejected; nothing was sent" in said
+    assert "row 2: " in said
+    assert "'much' is not a number" in said
+
+
 def test_hostile_names_and_cells_are_text(page: Page, tmp_path: Path) -> None:
     page.evaluate(COLLECT)
     file = tmp_path / "<img src=x onerror=attacked(1)>.csv"
