@@ -149,3 +149,16 @@ def test_rows_that_are_not_utf_8_name_the_encoding_that_the_table_seems_to_have(
     assert (preview.likely_encoding, preview.rows[100].fields) == ("", ["100", "Müller"])
     file.write_text(f"n,name\n{rows}100,Müller\n101,ok,one too many\n")
     assert preview_import(file).likely_encoding == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.ndjson", '{"n": 1}\n{"n": "Müller"}\n'), ("a.json", '[{"n": "Müller"}]')]
+)
+def test_documents_that_are_no_utf_8_have_a_likely_encoding(tmp_path, name, text):
+    file = tmp_path / name
+    file.write_bytes(text.encode("windows-1252"))
+    assert preview_import(file).likely_encoding == "windows-1252"
+    assert "Müller" in preview_import(file, encoding="windows-1252").rows[-1].text
+    assert preview_import(file, encoding="windows-1252").likely_encoding == ""
+    file.write_text(text)
+    assert preview_import(file).likely_encoding == ""

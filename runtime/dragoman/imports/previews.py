@@ -54,7 +54,7 @@ class ImportPreview(msgspec.Struct, frozen=True, kw_only=True):
         compression: ``gzip``, ``bzip2``, ``zstd`` or None.
         delimiter: What separates the fields of CSV and TSV; empty for other formats.
         likely: The character that seems to separate them instead; empty if the delimiter does.
-        likely_encoding: The encoding that a table seems to have, some of whose first rows are not UTF-8; empty if they
+        likely_encoding: The encoding that a file seems to have, some of whose first rows are not UTF-8; empty if they
             are, or if the encoding was given.
         names: The columns of a table; empty for documents.
         ids: The columns that `id` can name: those of a table; of documents, the members that hold a text or a whole
@@ -109,7 +109,7 @@ def preview_import(
         proposal = propose(file_rows, wishes, types or {}) if file_rows.names and object else None
         sample = file_rows.look_ahead(max(LOOKED_AT, rows + 1))
         first = sample[: rows + 1]
-        misread = any(record.fault.startswith(NOT_UTF_8) for record in sample)
+        misread = any(_is_misread(record) for record in sample)
         return ImportPreview(
             format=file_rows.format,
             compression=file_rows.source.compression if file_rows.source is not None else None,
@@ -122,6 +122,16 @@ def preview_import(
             whole=len(first) <= rows,
             proposal=proposal,
         )
+
+
+def _is_misread(record: Record) -> bool:
+    """Return whether a row of a table, or a document, is no UTF-8."""
+    if isinstance(record.data, bytes):
+        try:
+            record.data.decode()
+        except UnicodeDecodeError:
+            return True
+    return record.fault.startswith(NOT_UTF_8)
 
 
 def _possible_ids(records: Sequence[Record]) -> list[str]:

@@ -29,7 +29,7 @@ NOT_UTF_8 = "it is not UTF-8"
 """How the fault of a row begins whose bytes are no UTF-8."""
 
 LIKELY_ENCODING = "windows-1252"
-"""The encoding that a table most likely has if it is not UTF-8: spreadsheets write it, and it holds ISO 8859-1."""
+"""The encoding that a text most likely has if it is not UTF-8: spreadsheets write it, and it holds ISO 8859-1."""
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
