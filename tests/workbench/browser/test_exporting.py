@@ -11,7 +11,7 @@ import pytest
 from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
 from workbench.browser.slow_line import SlowLine
 from workbench.browser.test_flows import SAVE, command
-from workbench.browser.walking import Hands
+from workbench.browser.walking import Hands, becomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,6 +144,46 @@ def test_a_full_disk_is_said_and_the_export_goes_on_once_there_is_room(
             assert (len(rows), len(set(rows))) == (ROWS, ROWS)
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def test_a_name_and_its_format_are_one_choice(orders: Page, exported: Path) -> None:
+    """A person who writes `.csv` wants CSV, and one who then chooses TSV does not want it in a `.csv`."""
+    hands, dialog = Hands(orders), orders.get_by_role("dialog")
+    orders.get_by_role("button", name="Export", exact=True).click()
+    name, format_, packed = (dialog.get_by_label(label) for label in ("File name", "Format", "Compression"))
+    hands.write(name, "mine.csv.gz")
+    assert (format_.input_value(), packed.input_value()) == ("csv", "gzip")
+    for _ in ".gz":
+        name.press("Backspace")
+    assert (format_.input_value(), packed.input_value()) == ("csv", "")
+    hands.choose(format_, "TSV")
+    assert name.input_value() == "mine.tsv"
+    hands.choose(packed, "bzip2")
+    assert name.input_value() == "mine.tsv.bz2"
+    hands.write(name, "mine.ndjson")
+    assert format_.input_value() == "documents"
+    hands.choose(format_, "Bulk lines of the server")
+    assert name.input_value() == "mine.ndjson"
+    hands.write(name, "by-name.csv")
+    dialog.get_by_role("button", name="Export").click()
+    state(orders.locator(".card", has_text="by-name.csv"), "finished")
+    assert (exported / "by-name.csv").read_text().startswith("_id,")
+
+
+def test_a_person_need_not_wait_for_a_server_that_does_not_answer(chromium: Browser, far: Path, line: SlowLine) -> None:
+    with serving(far) as file, browsing(chromium, read_address(file)) as page:
+        page.get_by_role("link", name="shop").first.click()
+        page.locator(".facts").wait_for()
+        show(page, "orders")
+        line.allow(0)
+        page.get_by_role("button", name="Refresh", exact=True).click()
+        page.get_by_text("waiting for 4 s").wait_for()
+        page.get_by_role("button", name="Stop waiting").click()
+        page.get_by_role("alert").get_by_text("You stopped waiting for the server").wait_for()
+        line.allow(None)
+        page.get_by_role("button", name="Try again").click()
+        becomes(page, lambda: page.get_by_role("alert").count() == 0)
+        page.locator(".status-line", has_text="12,003 rows").wait_for()
 
 
 def test_a_file_is_not_replaced_and_no_name_leads_elsewhere(orders: Page, exported: Path) -> None:

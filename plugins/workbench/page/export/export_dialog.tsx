@@ -27,6 +27,10 @@ const TABLES: ReadonlySet<Format> = new Set(["csv", "tsv", "parquet"]);
 type Choice = "all" | "shown" | "chosen";
 
 const COMPRESSED = { gzip: ".gz", bzip2: ".bz2", zstd: ".zst" } as const;
+type Compression = "" | keyof typeof COMPRESSED;
+
+/** What a file's name says of its content, in groups: the ending of its format, and that of its compression. */
+const ENDINGS = /\.(ndjson|jsonl|json|csv|tsv|parquet)(\.gz|\.bz2|\.zst)?$/i;
 
 export function ExportDialog({ open, query, columns, shown, close }: {
   open: OpenConnection;
@@ -52,14 +56,27 @@ export function ExportDialog({ open, query, columns, shown, close }: {
     chosen: inOrder.filter((name) => picked.has(name)),
   };
   const none = tabular && names[choice]?.length === 0;
-  const [compress, setCompress] = useState<"" | keyof typeof COMPRESSED>("");
+  const [compress, setCompress] = useState<Compression>("");
   const [file, setFile] = useState("");
   const folder = state.value?.export_folder ?? "";
   const [to, setTo] = useState<"download" | "folder">(folder ? "folder" : "download");
   const [escape, setEscape] = useState(true);
   const [failed, setFailed] = useState<unknown>(null);
-  const ending = FORMATS.find(([id]) => id === format)?.[2] ?? "ndjson";
-  const usual = `${object.replace(/[^\w.-]+/g, "_")}.${ending}${compress && COMPRESSED[compress]}`;
+  const usual = `${object.replace(/[^\w.-]+/g, "_")}${endingOf(format, compress)}`;
+  /** Choose the content; a name that ends as another one is changed with it. */
+  const choose = (as: Format, packed: Compression) => {
+    setFormat(as);
+    setCompress(packed);
+    setFile((name) => name.replace(ENDINGS, endingOf(as, packed)));
+  };
+  const write = (name: string) => {
+    setFile(name);
+    const [, ending, packed = ""] = ENDINGS.exec(name.toLowerCase().trim()) ?? [];
+    if (!ending) return;
+    const same = ending === "jsonl" ? "ndjson" : ending;
+    if (FORMATS.find(([id]) => id === format)?.[2] !== same) setFormat(FORMATS.find((one) => one[2] === same)?.[0] ?? format);
+    setCompress((Object.keys(COMPRESSED) as (keyof typeof COMPRESSED)[]).find((one) => COMPRESSED[one] === packed) ?? "");
+  };
   const start = async () => {
     setFailed(null);
     const content: ExportedFile = { format, compression: compress || null, escape };
@@ -102,7 +119,7 @@ export function ExportDialog({ open, query, columns, shown, close }: {
       )}
       <label class="field">
         <span>Format</span>
-        <select value={format} onChange={(event) => setFormat(event.currentTarget.value as Format)}>
+        <select value={format} onChange={(event) => choose(event.currentTarget.value as Format, compress)}>
           {FORMATS.map(([id, label]) => <option key={id} value={id}>{label}</option>)}
         </select>
       </label>
@@ -126,7 +143,7 @@ export function ExportDialog({ open, query, columns, shown, close }: {
       {format !== "parquet" && (
         <label class="field">
           <span>Compression</span>
-          <select value={compress} onChange={(event) => setCompress(event.currentTarget.value as typeof compress)}>
+          <select value={compress} onChange={(event) => choose(format, event.currentTarget.value as Compression)}>
             <option value="">none</option>
             <option value="gzip">gzip</option>
             <option value="bzip2">bzip2</option>
@@ -142,7 +159,7 @@ export function ExportDialog({ open, query, columns, shown, close }: {
       )}
       <label class="field">
         <span>File name</span>
-        <input value={file} placeholder={usual} autocomplete="off" onInput={(event) => setFile(event.currentTarget.value)} />
+        <input value={file} placeholder={usual} autocomplete="off" onInput={(event) => write(event.currentTarget.value)} />
       </label>
       {folder && (
         <label class="field">
@@ -156,6 +173,11 @@ export function ExportDialog({ open, query, columns, shown, close }: {
       {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, () => void start())} />}
     </Dialog>
   );
+}
+
+function endingOf(format: Format, compression: Compression): string {
+  const ending = FORMATS.find(([id]) => id === format)?.[2] ?? "ndjson";
+  return `.${ending}${compression && format !== "parquet" ? COMPRESSED[compression] : ""}`;
 }
 
 function inWords({ column, descending }: Sort): string {
