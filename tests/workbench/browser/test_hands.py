@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from workbench.browser.conftest import Cluster, show
+from workbench.browser.test_views import AXE, findings
 from workbench.browser.walking import Hands, becomes
 
 from thorough import THOROUGH
@@ -304,6 +305,46 @@ class TestHands:
             else:
                 notes.keyboard.press("Control+z")
             holds(notes, 1, "title", "kept")
+
+    def test_a_value_that_its_column_does_not_take_is_marked_at_once(self, notes: Page) -> None:
+        cell(notes, 1, "price").click()
+        Hands(notes).type("12,5")
+        notes.keyboard.press("Enter")
+        holds(notes, 1, "price", "12,5")
+        assert "misfit" in (cell(notes, 1, "price").get_attribute("class") or "")
+        notes.keyboard.press("ArrowUp")
+        notes.locator(".status-line", has_text="price takes a number with a point: 12.5").wait_for()
+        Hands(notes).type("12.5")
+        notes.keyboard.press("Enter")
+        holds(notes, 1, "price", "12.5")
+        assert "misfit" not in (cell(notes, 1, "price").get_attribute("class") or "")
+
+    def test_a_row_that_was_sent_stays_where_it_is(self, notes: Page, cluster: Cluster) -> None:
+        """Elasticsearch puts it at its end."""
+        cell(notes, 2, "title").click()
+        Hands(notes).type("corrected")
+        notes.keyboard.press("Enter")
+        notes.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
+        notes.get_by_role("button", name="Send 1 request").click()
+        notes.locator(".badge", has_text="applied").wait_for()
+        if AXE.is_file():
+            assert not findings(notes)
+        notes.keyboard.press("Escape")
+        becomes(notes, lambda: "edited" not in (cell(notes, 2, "title").get_attribute("class") or ""))
+        shows(cell(notes, 2, "title"), "corrected")
+        assert cluster.send("GET", "/notes/_search")["hits"]["hits"][1]["_source"]["title"] != "corrected"
+        cell(notes, 2, "title").click()
+        Hands(notes).type("again")  # over what was sent, without a conflict
+        notes.keyboard.press("Enter")
+        notes.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
+        notes.get_by_role("button", name="Send 1 request").click()
+        notes.locator(".badge", has_text="applied").wait_for()
+        assert cluster.send("GET", "/notes/_doc/1")["_source"]["title"] == "again"
+
+    def test_the_number_of_a_row_has_the_menu_of_the_row(self, notes: Page) -> None:
+        notes.get_by_role("rowheader", name="3", exact=True).click(button="right")
+        notes.get_by_role("menuitem", name="Delete the row").click()
+        assert notes.locator(".line.deleted").get_attribute("aria-rowindex") == "4"
 
     def test_what_was_sent_is_not_undone(self, notes: Page) -> None:
         cell(notes, 1, "title").click()

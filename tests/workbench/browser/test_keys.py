@@ -33,6 +33,37 @@ def test_keys_right_after_the_first_call_of_the_palette_go_into_it(orders: Page)
     orders.get_by_role("heading", name="books").wait_for()
 
 
+def test_keys_right_after_the_list_of_keys_go_into_it(orders: Page) -> None:
+    """On a slow line, too: it would come up after the key that closes it."""
+    orders.route("**/keys*.js", lambda route: (orders.wait_for_timeout(1_000), route.continue_()))
+    orders.locator(".cell").nth(3).click()
+    orders.keyboard.press("?")
+    orders.keyboard.press("Escape")
+    orders.wait_for_timeout(1_500)
+    assert not orders.get_by_role("dialog").count()
+    assert orders.locator("[role=gridcell]:focus").count() == 1
+
+
+def test_the_palette_finds_what_can_be_done_with_the_cell_its_row_and_its_column(orders: Page) -> None:
+    palette, hands = orders.get_by_role("dialog", name="Go to"), Hands(orders)
+
+    def choose(words: str, label: str) -> None:
+        orders.keyboard.press("Control+k")
+        hands.type(words)
+        becomes(orders, lambda: palette.get_by_role("option", selected=True).inner_text().startswith(label))
+        orders.keyboard.press("Enter")
+        palette.wait_for(state="detached")
+
+    orders.locator(".cell").nth(3).click()
+    choose("delete", "Delete the row")
+    orders.locator(".line.deleted").wait_for()
+    choose("discard", "Discard")
+    orders.locator(".line.deleted").wait_for(state="detached")
+    orders.locator(".cell").nth(3).click()
+    choose("descending", "Sort descending")
+    orders.locator("[role=columnheader][aria-sort=descending]").wait_for()
+
+
 def test_the_palette_leads_to_objects_tools_and_keys(orders: Page) -> None:
     palette, hands = orders.get_by_role("dialog", name="Go to"), Hands(orders)
     orders.locator(".cell").first.click()

@@ -6,10 +6,10 @@ import { askToLeave } from "../state/leaving.tsx";
 import { beforeLeaving } from "../state/route.ts";
 import { Button } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
-import { type ChangeList, changesOf, isTouched } from "../state/change_list.ts";
+import { type Change, type ChangeList, changesOf, isTouched } from "../state/change_list.ts";
 import { Review } from "./review.tsx";
 
-export function ChangeBar({ open, object, applied }: { open: OpenConnection; object: string; applied: () => void }) {
+export function ChangeBar({ open, object, applied }: { open: OpenConnection; object: string; applied: (changes: readonly Change[]) => void }) {
   const [reviewing, setReviewing] = useState(false);
   const list = changesOf(open.connection);
   const waiting = list.of(object);

@@ -29,7 +29,7 @@ export function NewRow({ grid, close }: { grid: GridController; close: () => voi
     const values: Record<string, Cell> = {};
     for (const column of columns) {
       const text = texts[column.name];
-      if (text) values[column.name] = typed(text, column);
+      if (text) values[column.name] = typed(text, column, null, grid.rows.likeOf(column.name));
     }
     list.drafts.delete(grid.object);
     list.insert(grid.object, values, id.trim(), grid.query.peek().tenant ?? null);

@@ -15,7 +15,8 @@ interface Props {
   readonly open: OpenConnection;
   readonly changes: readonly Change[];
   readonly close: () => void;
-  readonly applied: () => void;
+  /** The changes that reached the server, and those that met another one. */
+  readonly applied: (changes: readonly Change[]) => void;
 }
 
 export function Review({ open, changes, close, applied }: Props) {
@@ -44,7 +45,7 @@ export function Review({ open, changes, close, applied }: Props) {
       setOutcome(now);
       const done = now.outcomes.filter((one) => one.status === "applied" || one.status === "skipped");
       list.settle(new Set(done.map((one) => sent[one.change].number)));
-      applied();
+      applied(now.outcomes.flatMap(({ status, change }) => (status === "refused" ? [] : [sent[change]])));
     } catch (error) {
       setFailed(error);
       replan(); // a plan is sent once, whatever became of it
@@ -137,18 +138,20 @@ function Outcomes({ open, changes, outcomes }: {
   outcomes: readonly OutcomeAnswer[];
 }) {
   return (
-    <ul class="change-list" role="status">
-      {outcomes.map((outcome) => {
-        const change = changes[outcome.change];
-        return (
-          <li key={outcome.change}>
-            <Badge tone={TONES[outcome.status]}>{outcome.status}</Badge>
-            <strong>{outcome.id || change?.id}</strong>
-            <span class="grow">{outcome.reason}</span>
-            {outcome.status === "conflict" && change?.kind === "update" && <Conflict open={open} change={change} />}
-          </li>
-        );
-      })}
-    </ul>
+    <div role="status">
+      <ul class="change-list">
+        {outcomes.map((outcome) => {
+          const change = changes[outcome.change];
+          return (
+            <li key={outcome.change}>
+              <Badge tone={TONES[outcome.status]}>{outcome.status}</Badge>
+              <strong>{outcome.id || change?.id}</strong>
+              <span class="grow">{outcome.reason}</span>
+              {outcome.status === "conflict" && change?.kind === "update" && <Conflict open={open} change={change} />}
+            </li>
+          );
+        })}
+      </ul>
+    </div>
   );
 }

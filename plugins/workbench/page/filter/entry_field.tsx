@@ -29,6 +29,8 @@ interface Suggestion {
   readonly label: string;
   readonly side: string;
   readonly next: Entry;
+  /** The text in the field, as it stands. */
+  readonly typed?: boolean;
   /** Taking it makes the pill. */
   readonly whole?: boolean;
 }
@@ -60,7 +62,7 @@ export function EntryField({ grid, entry, rows, columns, raw, summarizes, explan
   const values = useSuggestedValues(grid, entry, column, summarizes && open);
   const suggestions = suggested();
   const picks = stage === "column" || stage === "operator"; // Enter takes the first
-  const chosen = active >= 0 ? Math.min(active, suggestions.length - 1) : picks && (entry.text || stage === "operator") ? 0 : -1;
+  const chosen = active >= 0 ? Math.min(active, suggestions.length - 1) : picks && (entry.text || stage === "operator") ? 0 : suggestions.findIndex(({ typed }) => typed);
   const mates = groups();
   const number = entry.at ?? rows.length;
   const refused = rowOf(entry) && refusalOf(explanation, number);
@@ -81,7 +83,15 @@ export function EntryField({ grid, entry, rows, columns, raw, summarizes, explan
       });
     }
     const list = entry.op !== "" && inputs(entry.op) === "list";
-    return values.map(({ value, label, rows }) => ({ label, side: rows, next: withValue(entry, value), whole: !list }));
+    const known: Suggestion[] = values.map(({ value, label, rows }) => ({
+      label,
+      side: rows,
+      next: withValue(entry, value),
+      whole: !list,
+      typed: !list && value === entry.text && !!entry.text,
+    }));
+    if (!known.length || !rowOf(entry) || known.some(({ typed }) => typed)) return known;
+    return [{ label: entry.text || "“”", side: "as it is typed", next: entry, whole: true, typed: true }, ...known];
   }
 
   /** Rows on the same array that the entry can be tied to, so that both hold for one element. */

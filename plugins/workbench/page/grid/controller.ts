@@ -1,7 +1,7 @@
 /** One grid on one object: what is asked for, what is shown, and what a person does with it. */
 
 import { type Signal, batch, effect, signal } from "@preact/signals";
-import { changesOf } from "../state/change_list.ts";
+import { type Change, changesOf } from "../state/change_list.ts";
 import { Summaries } from "./summaries.ts";
 import type {
   Cell,
@@ -65,6 +65,8 @@ const NOTHING: Status = {
 const MOST_COPIED = 10_000;
 /** Rows that one request to the server may change. */
 const MOST_CHANGED = 5_000;
+/** Changed rows that are read one by one after they were sent. */
+const MOST_REREAD = 20;
 /** What a card above a column can show. */
 const SMALL = { values: 3, buckets: 16 };
 
@@ -259,6 +261,40 @@ export class GridController {
     return new Promise((done) => (this.#settled = done));
   }
 
+  /**
+   * Show rows after their changes were sent. They keep their places where no filter, span or sort asks for a changed
+   * column: a server that puts a changed row at its end would take it out of sight.
+   */
+  async sent(changes: readonly Change[]): Promise<void> {
+    const { filters, sort } = this.query.peek();
+    const { time } = this.status.peek();
+    const columns = new Set(changes.flatMap(({ values }) => Object.keys(values)));
+    const asked = (time !== null && columns.has(time.column)) || sort.some(({ column }) => columns.has(column)) || filters.some((row) => row.type === "raw" || columns.has(row.column));
+    if (asked || this.near.peek() || changes.length > MOST_REREAD || changes.some(({ kind }) => kind !== "update")) return this.ask();
+    const rows = this.#rows;
+    try {
+      const read = await Promise.all(changes.map(({ key }) => call("changes/row", { connection: this.connection, key })));
+      if (rows !== this.#rows) return;
+      for (const [at, { row, columns }] of read.entries()) {
+        if (!row) return this.ask(); // somebody else deleted it
+        rows.replace(changes[at].key, row, columns);
+      }
+    } catch {
+      if (rows === this.#rows) this.ask(); // which says what fails
+      return;
+    }
+    this.summaries.renew();
+    this.#set({}); // a chart counts anew
+    this.view.refresh();
+    this.version.value += 1;
+  }
+
+  /** Rows from `first` to `last`, from one moment. */
+  async #rowsAt(first: number, last: number): Promise<readonly GridRow[]> {
+    if (!this.#rows.reads(first, last)) await this.refresh();
+    return this.#rows.read(first, last);
+  }
+
   /** End the reading anew, if there is one. */
   #giveUp(): void {
     this.#coming?.[0].close();
@@ -286,6 +322,13 @@ export class GridController {
     if (!this.#rows.broken) return void this.refresh();
     this.#set({ loading: true, failed: null });
     this.#rows.retry();
+  }
+
+  /** Wait no longer for rows: the request is cancelled. */
+  stop(): void {
+    this.#giveUp();
+    this.#rows.close();
+    this.#failed(this.#rows, new Error("You stopped waiting for the server."));
   }
 
   /** Summarize a column over the rows that are shown. */
@@ -318,6 +361,7 @@ export class GridController {
         arrived: (page) => this.#arrived(rows, asked, page),
         failed: (failed) => this.#failed(rows, failed),
         walking: (walking) => rows === this.#rows && this.#set({ walking }),
+        behind: () => rows === this.#rows && !this.#coming && void this.refresh(),
       },
     );
     rows.tall = this.arrangement.peek().rows === "tall";
@@ -454,7 +498,7 @@ export class GridController {
       return null;
     }
     const columns = whole ? this.view.names : this.view.names.slice(area.left, area.right + 1);
-    const rows = await this.#rows.read(area.top, last);
+    const rows = await this.#rowsAt(area.top, last);
     return { columns, rows: rows.map((row) => columns.map((name) => this.#rows.cellOf(row, name))) };
   }
 
@@ -495,9 +539,10 @@ export class GridController {
     const columns = this.view.names.slice(place.column, place.column + width).flatMap((name) => this.column(name) ?? []);
     try {
       const { readPaste } = await import("./pasting.ts");
-      const rows = await this.#rows.read(place.row, Math.min(this.#rows.count, place.row + table.length) - 1);
+      const rows = await this.#rowsAt(place.row, Math.min(this.#rows.count, place.row + table.length) - 1);
       const cellOf = (row: GridRow, column: string) => this.#rows.cellOf(row, column);
-      const pasted = readPaste(table, { first: place.row, rows, columns, cellOf });
+      const likeOf = (column: string) => this.#rows.likeOf(column);
+      const pasted = readPaste(table, { first: place.row, rows, columns, cellOf, likeOf });
       if (pasted.refused.length) return review(pasted);
       this.put(pasted.edits);
       const last = { row: place.row + table.length - 1, column: place.column + width - 1 };
@@ -519,7 +564,7 @@ export class GridController {
     if (area.bottom > most) return toast(`At most ${MOST_CHANGED.toLocaleString("en")} rows can be deleted at once.`, "bad");
     let rows: readonly GridRow[];
     try {
-      rows = await this.#rows.read(area.top, Math.min(area.bottom, this.#rows.count - 1));
+      rows = await this.#rowsAt(area.top, Math.min(area.bottom, this.#rows.count - 1));
     } catch (error) {
       return toast(asFailure(error).message, "bad");
     }

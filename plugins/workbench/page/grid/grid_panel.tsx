@@ -3,29 +3,29 @@
 import type { ComponentType } from "preact";
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type RowDraft, changesOf, isTouched, whyNoChange } from "../state/change_list.ts";
-import { rowForCell, rowForRange } from "./filter_rows.ts";
-import type { Cell, Column, Filter, GridRow, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
+import { type Change, type RowDraft, changesOf, isTouched } from "../state/change_list.ts";
+import type { Column, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
 import { go, rename, step, write } from "../state/route.ts";
 import { remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
 import { isFocusFree } from "../ui/focus.ts";
-import { type MenuItem, openMenu } from "../ui/menu.tsx";
+import { offer, openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
-import { Toolbar } from "../ui/toolbar.tsx";
+import { MoreTools, Seldom, Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { type CellEditor, editCell } from "./cell_editor.ts";
-import { isCut, textOf, typed } from "../wire/cells.ts";
+import { textOf, typed } from "../wire/cells.ts";
 import { canCopy, copying } from "../state/object_menu.ts";
 import { ColumnsPanel } from "./columns_panel.tsx";
 import { GridController } from "./controller.ts";
 import type { RowHeight } from "./geometry.ts";
-import { copyArea, isCopied } from "./clipboard.ts";
+import { cellItems, columnItems, showSimilar, whyNoEdit } from "./cell_items.ts";
+import { isCopied } from "./clipboard.ts";
 import { readTable } from "./copy_formats.ts";
 import type { Pasted } from "./pasting.ts";
 import { type Origin, type Query, sameRows } from "../state/query.ts";
-import { type Place, type Rectangle, Selection } from "./selection.ts";
+import { HEAD, type Place, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
 import { Refreshing } from "./refreshing.tsx";
 import { type RowEditor, SidePane, beginRow } from "./side_pane.tsx";
@@ -38,7 +38,7 @@ export interface Panels {
   readonly Strip: ComponentType<{ grid: GridController; show: (column: string) => void }>;
   readonly Glance: ComponentType<{ grid: GridController; column: string; close: () => void }>;
   readonly Chart: ComponentType<{ grid: GridController; choice: ChartChoice; time: TimeColumn | null }>;
-  readonly Changes: ComponentType<{ open: OpenConnection; object: string; applied: () => void }>;
+  readonly Changes: ComponentType<{ open: OpenConnection; object: string; applied: (changes: readonly Change[]) => void }>;
   readonly RowEditor: RowEditor;
   readonly Refused: ComponentType<{ pasted: Pasted; paste: () => void; close: () => void }>;
   readonly NewRow: ComponentType<{ grid: GridController; close: () => void }>;
@@ -76,13 +76,19 @@ export function GridPanel({ open, rows, near, panels }: {
     if (!row) toast("This row is still loading.");
     else void beginRow(made, row, kind).then((begun) => begun && setPane("value"));
   };
+  const finds = open.hooks.includes("similar_rows");
+  const ofColumn = (made: GridController, column: string) =>
+    columnItems(made, column, () => setFiltering(true), summarizes && !made.near.peek() ? setGlanced : null);
+  const ofCell = (made: GridController, place: Place) =>
+    cellItems(made, place, writable, finds, {
+      openPane: () => setPane("value"),
+      write: (kind) => writeAt(made, place, kind),
+      edit: () => void edit(made, place, null),
+    });
   const grid = useMemo(() => {
-    const finds = open.hooks.includes("similar_rows");
     const made: GridController = new GridController(connection, rows, near, {
-      columnMenu: (column, anchor) =>
-        columnMenu(made, column, anchor, () => setFiltering(true), summarizes && !made.near.peek() ? setGlanced : null),
-      cellMenu: (place, anchor) =>
-        cellMenu(made, place, anchor, writable, finds, () => setPane("value"), (kind) => writeAt(made, place, kind)),
+      columnMenu: (column, anchor) => openMenu(`Column ${column}`, ofColumn(made, column), anchor),
+      cellMenu: (place, anchor) => openMenu("Cell", ofCell(made, place), anchor),
       similar: finds ? (place) => showSimilar(made, place) : undefined,
       edit: (place, text) => writable && (edit(made, place, text), true),
       paste: writable ? (place, text, table) => paste(made, place, text, table, setRefused) : undefined,
@@ -106,6 +112,17 @@ export function GridPanel({ open, rows, near, panels }: {
     host.current?.append(grid.view.element);
     if (isFocusFree()) grid.view.focus(); // the arrows go through the rows at once
     return () => grid.close();
+  }, [grid]);
+  useEffect(() => {
+    const { view } = grid;
+    return offer(() => {
+      const { active } = view.selection;
+      const name = view.names[active.column];
+      return [
+        ...(active.row === HEAD ? [] : [{ kind: "cell", items: ofCell(grid, active) }]),
+        ...(name === undefined ? [] : [{ kind: `column ${name}`, items: ofColumn(grid, name) }]),
+      ];
+    });
   }, [grid]);
   const arrived = grid.columns.value.length > 0 || grid.status.value.failed !== null;
   useEffect(() => {
@@ -172,26 +189,33 @@ export function GridPanel({ open, rows, near, panels }: {
           <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
           <Refreshing grid={grid} />
         </span>
-        {charted && <Button icon="chart" label="Over time" bare="widest" pressed={!!chart.column} onClick={chart.flip} />}
-        {summarizes && !grid.near.value && (
-          <Button icon="bars" label="At a glance" bare="widest" pressed={glancing} onClick={() => setGlancing(!glancing)} />
-        )}
+        <Seldom>
+          {charted && <Button icon="chart" label="Over time" bare="widest" pressed={!!chart.column} onClick={chart.flip} />}
+          {summarizes && !grid.near.value && (
+            <Button icon="bars" label="At a glance" bare="widest" pressed={glancing} onClick={() => setGlancing(!glancing)} />
+          )}
+        </Seldom>
         <Button icon="columns" label="Columns" bare="wide" pressed={pane === "columns"} onClick={() => turn("columns")} />
-        <Button icon="rows" label="Row height" bare="widest" onClick={(event) => heightMenu(grid, event.currentTarget as Element)} />
-        <Button icon="pane" label="Side pane" bare="widest" pressed={pane === "value"} onClick={() => turn("value")} />
+        <Seldom>
+          <Button icon="rows" label="Row height" bare="widest" onClick={(event) => heightMenu(grid, event.currentTarget as Element)} />
+          <Button icon="pane" label="Side pane" bare="widest" pressed={pane === "value"} onClick={() => turn("value")} />
+        </Seldom>
         {writable && <Button icon="add" label="New row" bare="wide" onClick={() => setAdding(true)} />}
         {open.hooks.includes("export_rows") && !grid.near.value && (
           <Button icon="export" label="Export" bare="wide" onClick={() => setExporting(true)} />
         )}
-        {canCopy(open) && !grid.near.value && (
-          <Button icon="copy" label="Copy to a connection" bare onClick={() => (copying.value = { connection, rows: grid.shown })} />
-        )}
-        {open.hooks.includes("plan_change") && !grid.near.value && (
-          <Button icon="import" label="Import" bare="wide" onClick={() => go({ view: "import", connection: open.connection, object: rows.object })} />
-        )}
-        <a class="button plain bare" href={write({ view: "structure", connection, object })} aria-label="Structure" title="Structure">
-          <StructureIcon />
-        </a>
+        <Seldom>
+          {canCopy(open) && !grid.near.value && (
+            <Button icon="copy" label="Copy to a connection" bare onClick={() => (copying.value = { connection, rows: grid.shown })} />
+          )}
+          {open.hooks.includes("plan_change") && !grid.near.value && (
+            <Button icon="import" label="Import" bare="wide" onClick={() => go({ view: "import", connection: open.connection, object: rows.object })} />
+          )}
+          <a class="button plain bare" href={write({ view: "structure", connection, object })} aria-label="Structure" title="Structure">
+            <StructureIcon />
+          </a>
+        </Seldom>
+        <MoreTools />
       </Toolbar>
       {waits && (
         <p class="banner warn" role="status">
@@ -228,7 +252,7 @@ export function GridPanel({ open, rows, near, panels }: {
         {pane === "value" && <SidePane grid={grid} close={closePane} writable={writable} Editor={panels.RowEditor} />}
         {pane === "columns" && <ColumnsPanel grid={grid} close={closePane} />}
       </div>
-      <panels.Changes open={open} object={object} applied={() => ask({})} />
+      <panels.Changes open={open} object={object} applied={(changes) => void grid.sent(changes)} />
       <StatusLine grid={grid} open={open} />
       {glanced && <panels.Glance grid={grid} column={glanced} close={() => setGlanced("")} />}
       {adding && <panels.NewRow grid={grid} close={() => setAdding(false)} />}
@@ -276,6 +300,9 @@ function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection
     }
   };
   const area = selection.rectangle(grid.columns.value.length);
+  grid.version.value; // edits, too
+  const here = selection.active.row === HEAD ? undefined : grid.at(selection.active);
+  const why = here ? grid.rows.misfitOf(here.row, here.column.name) : "";
   const size = area && !selection.single ? `${whole(area.bottom - area.top + 1)} × ${area.right - area.left + 1} cells` : "";
   return (
     <div class="status-line">
@@ -286,10 +313,30 @@ function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection
         <Button icon="sum" label="Count exactly" tone="quiet" onClick={() => void count()} />
       )}
       <span class="place">{size || (area ? `row ${whole(area.top + 1)}` : "")}</span>
+      {why && <span class="field-error" role="status">{here?.column.name} {why}</span>}
       <NotesLine notes={grid.status.value.notes} />
       {walking !== null && <span role="status">passing row {whole(walking)} …</span>}
-      <span class="muted">{loading ? "loading …" : seconds ? duration(seconds) : ""}</span>
+      {loading ? <Loading stop={() => grid.stop()} /> : <span class="muted">{seconds ? duration(seconds) : ""}</span>}
     </div>
+  );
+}
+
+/** Seconds after which waiting is a matter of its own. */
+const PATIENCE = 3;
+
+/** Rows are awaited; after a while for how long, and a way not to. */
+function Loading({ stop }: { stop: () => void }) {
+  const [waited, setWaited] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setWaited((before) => before + 1), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  if (waited < PATIENCE) return <span class="muted">loading …</span>;
+  return (
+    <>
+      <Button label="Stop waiting" tone="quiet" onClick={stop} />
+      <span class="muted">waiting for {waited} s …</span>
+    </>
   );
 }
 
@@ -304,183 +351,8 @@ function heightMenu(grid: GridController, button: Element): void {
   openMenu(
     "Row height",
     HEIGHTS.map(([height, label]) => ({ label, checked: height === rows, run: () => grid.heighten(height) })),
-    button.getBoundingClientRect(),
+    (button.checkVisibility() ? button : (document.activeElement ?? button)).getBoundingClientRect(), // or in a menu
   );
-}
-
-function columnMenu(
-  grid: GridController,
-  name: string,
-  anchor: DOMRect,
-  filter: () => void,
-  glance: ((column: string) => void) | null,
-): void {
-  const column = grid.column(name);
-  if (!column) return;
-  const pinned = grid.view.pinned.has(name);
-  const cannot = { disabled: !column.sortable, hint: column.reasons?.sort };
-  openMenu(
-    `Column ${name}`,
-    [
-      { label: "Sort ascending", run: () => grid.sort(name, false, false), ...cannot },
-      { label: "Sort descending", run: () => grid.sort(name, false, true), ...cannot },
-      { label: "Add to the sort", run: () => grid.sort(name, true), ...cannot },
-      "line",
-      {
-        label: "Filter by this column",
-        icon: "filter",
-        disabled: !column.operators?.length,
-        hint: column.reasons?.filter,
-        run: () => {
-          filter();
-          grid.writeFilter(name);
-        },
-      },
-      ...(glance ? [{ label: "At a glance", icon: "bars" as const, run: () => glance(name) }] : []),
-      { label: pinned ? "Unpin" : "Pin to the left", run: () => grid.pin(name, !pinned) },
-      { label: "Fit to the content", run: () => grid.fit(name) },
-      { label: "Move left", run: () => grid.view.shift(name, -1) },
-      { label: "Move right", run: () => grid.view.shift(name, 1) },
-      { label: "Hide", run: () => grid.hide([name], true) },
-    ],
-    anchor,
-  );
-}
-
-/** What keeps the rows in a range: that of the selected cells of a column, or from or up to the value of one. */
-function ranges(grid: GridController, column: Column, cell: Cell, area: Rectangle): MenuItem[] {
-  const item = (label: string, row: Filter | null): MenuItem[] => (row ? [{ label, disabled: grid.widens, hint: hintOf(grid), run: () => grid.narrow([row]) }] : []);
-  if (area.left !== area.right) return [];
-  if (area.top === area.bottom) {
-    return [...item("Only from this value on", rowForRange(column, [cell], "from")), ...item("Only up to this value", rowForRange(column, [cell], "to"))];
-  }
-  if (!rowForRange(column, [cell], "both")) return [];
-  const run = async () => {
-    const table = await grid.table(area, false).catch((error: unknown) => void toast(asFailure(error).message, "bad"));
-    const row = table && rowForRange(column, table.rows.flat(), "both");
-    if (row) grid.narrow([row]);
-    else if (table) toast("These values have no order, so they make no range.", "bad");
-  };
-  return [{ label: "Only this range", disabled: grid.widens, hint: hintOf(grid), run: () => void run() }];
-}
-
-function hintOf(grid: GridController): string | undefined {
-  return grid.widens ? "The filter matches any of its rows, so a further one would show more rows." : undefined;
-}
-
-function cellMenu(
-  grid: GridController,
-  place: Place,
-  anchor: DOMRect,
-  writable: boolean,
-  finds: boolean,
-  openPane: () => void,
-  write: (kind: RowDraft["kind"]) => void,
-): void {
-  const found = grid.at(place);
-  const area = grid.selection.peek().rectangle(grid.view.names.length);
-  if (!found || !area) return;
-  const by = (not: boolean): MenuItem => {
-    const row = rowForCell(found.column, found.cell, not);
-    return {
-      label: not ? "Filter it out" : "Filter by this value",
-      icon: not ? undefined : "filter",
-      disabled: !row || grid.widens,
-      hint: row ? hintOf(grid) : (found.column.reasons?.filter ?? "This column has no fitting operator."),
-      run: () => {
-        if (row) grid.narrow([row]);
-      },
-    };
-  };
-  const cannot = writable ? whyNoEdit(grid, place) : "This driver cannot change rows.";
-  const erasable = writable && found.row.key !== null;
-  openMenu(
-    "Cell",
-    [
-      { label: "Copy", icon: "copy", run: () => void copyArea(grid, area, "text") },
-      { label: "Copy rows as JSON", run: () => void copyArea(grid, area, "json", true) },
-      { label: "Copy as CSV", run: () => void copyArea(grid, area, "csv") },
-      "line",
-      by(false),
-      by(true),
-      ...ranges(grid, found.column, found.cell, area),
-      { label: "Show whole value", icon: "pane", run: openPane },
-      ...(finds ? similarItems(grid, found.row) : []),
-      "line",
-      {
-        label: "Edit",
-        icon: "edit",
-        disabled: !!cannot,
-        hint: cannot,
-        run: () => {
-          edit(grid, place, null);
-        },
-      },
-      { label: "Edit the row as JSON", disabled: !writable || found.row.key === null, hint: writable ? undefined : cannot, run: () => write("update") },
-      { label: "Duplicate the row", icon: "copy", disabled: !writable, hint: writable ? undefined : cannot, run: () => write("insert") },
-      {
-        label: "Set to null",
-        disabled: !!cannot,
-        hint: cannot,
-        run: () => changesOf(grid.connection).edit(grid.object, found.row, found.column.name, found.cell, null),
-      },
-      {
-        label: area.bottom > area.top ? `Delete ${area.bottom - area.top + 1} rows` : "Delete the row",
-        icon: "remove",
-        danger: true,
-        disabled: !erasable,
-        run: () => void grid.erase(area),
-      },
-    ],
-    anchor,
-  );
-}
-
-/** Ask for the rows that are similar to a row; Back leads to those that are shown. */
-function goNear(grid: GridController, row: GridRow, column: string | null): void {
-  if (row.key === null) return toast("This row has no key, so no row can be compared with it.");
-  go({ view: "rows", connection: grid.connection, rows: { ...grid.query.peek(), sort: [] }, near: { key: row.key, column } });
-}
-
-/** The names of an object's vectors. */
-function vectorsOf(columns: readonly Column[]): string[] {
-  return columns
-    .filter(({ dimensions }) => dimensions !== undefined && dimensions !== null)
-    .flatMap(({ name, members }) => (members?.length ? members.map((member) => `${name}.${member}`) : [name]));
-}
-
-/** One entry for each vector; none for rows without vectors. */
-function similarItems(grid: GridController, row: GridRow): MenuItem[] {
-  const vectors = vectorsOf(grid.columns.peek());
-  const names = vectors.length > 1 ? vectors : vectors.map(() => null);
-  return names.map((column) => ({
-    label: column === null ? "Similar rows" : `Similar rows by ${column}`,
-    icon: "search",
-    disabled: row.key === null,
-    hint: row.key === null ? "This row has no key." : undefined,
-    run: () => goNear(grid, row, column),
-  }));
-}
-
-/** What the key does: rows similar by the only vectors, or a choice among several. */
-function showSimilar(grid: GridController, place: Place): void {
-  const found = grid.at(place);
-  if (!found) return toast("This row is still loading.");
-  const items = similarItems(grid, found.row);
-  if (!items.length) return toast("These rows have no vectors.");
-  if (items.length > 1) return openMenu("Similar rows", items, grid.view.where(place) ?? new DOMRect());
-  if (items[0].disabled) toast(items[0].hint ?? "");
-  else items[0].run();
-}
-
-/** Why a cell cannot be edited; empty if it can. */
-export function whyNoEdit(grid: GridController, place: Place): string {
-  const found = grid.at(place);
-  if (!found) return "This row is still loading.";
-  const { column, row, cell } = found;
-  const why = whyNoChange(row, column);
-  if (why) return why[0].toUpperCase() + why.slice(1);
-  return isCut(cell) ? "Only the beginning of this value is here. Edit it in the side pane, which fetches all of it." : "";
 }
 
 /** Edit a cell in place; null if it has said why that cannot be. */
@@ -505,7 +377,7 @@ function edit(
   const begin = { text: text ?? old, typed: text !== null, composing };
   return editCell(() => grid.view.where(place), `New value of ${column.name}`, begin, (edited) => {
     if (edited && (edited.text !== old || (textOf(before) === null && edited.text !== ""))) {
-      changesOf(grid.connection).edit(grid.object, row, column.name, before, typed(edited.text, column, before));
+      changesOf(grid.connection).edit(grid.object, row, column.name, before, typed(edited.text, column, before, grid.rows.likeOf(column.name)));
     }
     const next = edited?.next ?? "stay";
     if (next === "stay") return edited ? undefined : grid.view.focus();

@@ -27,10 +27,19 @@ export function nodeOf(cell: Cell): JsonNode | null {
 /** Why a column does not take a value, after its name; empty if it may. `before` is what the row has there. */
 export function misfit(node: JsonNode, column: Column, before: Cell = null): string {
   const reason = unlike(node, column);
-  if (!reason) return "";
+  if (!reason) return column.kind === "timestamp" && node.kind === "string" ? unlikeTime(node.text, nodeOf(before)) : "";
   // a server that stores values of another kind has them in its rows, and takes more of them
   const old = nodeOf(before);
   return old && old.kind === node.kind && unlike(old, column) ? "" : reason;
+}
+
+const STORED = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
+const TIME = /^([+-]?\d{4,}(-\d\d(-\d\d(T.*)?)?)?|\d+)$/;
+
+/** Servers know many forms; where a row has a time in the usual one, a text without a year is none. */
+function unlikeTime(text: string, old: JsonNode | null): string {
+  const usual = old?.kind === "string" && STORED.test(old.text);
+  return usual && !TIME.test(text) ? `takes a time such as ${old.text}` : "";
 }
 
 function unlike(node: JsonNode, column: Column): string {
@@ -56,7 +65,7 @@ function unlikeOne({ kind: form, text }: Extract<JsonNode, { readonly text: stri
       return INTEGER.test(digits) && !digits.startsWith("-") ? "" : "takes a whole number without a sign";
     case "float":
     case "decimal":
-      return NUMBER.test(digits) ? "" : "takes a number";
+      return NUMBER.test(digits) ? "" : /^-?\d+,\d+$/.test(text) ? `takes a number with a point: ${text.replace(",", ".")}` : "takes a number";
     case "boolean":
       return form === "word" ? "" : "takes true or false";
     case "timestamp":

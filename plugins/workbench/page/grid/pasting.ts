@@ -26,10 +26,12 @@ export interface Landing {
   readonly rows: readonly GridRow[];
   readonly columns: readonly Column[];
   readonly cellOf: (row: GridRow, column: string) => Cell;
+  /** A value that the column has somewhere; null if none is known. */
+  readonly likeOf: (column: string) => Cell;
 }
 
 /** Lay copied cells over rows. */
-export function readPaste(table: readonly (readonly string[])[], { first, rows, columns, cellOf }: Landing): Pasted {
+export function readPaste(table: readonly (readonly string[])[], { first, rows, columns, cellOf, likeOf }: Landing): Pasted {
   const edits: Pasted["edits"][number][] = [];
   const refused: Refused[] = [];
   table.forEach((line, down) => {
@@ -40,7 +42,7 @@ export function readPaste(table: readonly (readonly string[])[], { first, rows, 
       const column = columns[right];
       const name = column?.name ?? "";
       const before = column ? cellOf(row, name) : null;
-      const after = column ? read(text, column, before) : null;
+      const after = column ? read(text, column, before, likeOf(name)) : null;
       const reason = column ? reasonAgainst(row, column, before, after) : "there is no such column";
       if (reason) refused.push({ row: number, column: name, text, reason });
       else edits.push({ row, column: name, before, after });
@@ -50,11 +52,11 @@ export function readPaste(table: readonly (readonly string[])[], { first, rows, 
 }
 
 /** Spreadsheets write TRUE, and nothing for no value; what the cell holds already is taken as it stands. */
-function read(text: string, column: Column, before: Cell): Cell {
+function read(text: string, column: Column, before: Cell, like: Cell): Cell {
   if (column.kind === "text") return typed(text, column, before);
   const trimmed = text.trim();
   if (!trimmed) return null;
-  return typed(column.kind === "boolean" ? trimmed.toLowerCase() : trimmed, column, before);
+  return typed(column.kind === "boolean" ? trimmed.toLowerCase() : trimmed, column, before, like);
 }
 
 function reasonAgainst(row: GridRow, column: Column, before: Cell, after: Cell): string {

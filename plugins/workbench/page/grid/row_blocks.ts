@@ -3,6 +3,7 @@
 import type { Cell, Column, GridRow, Note, PageAnswer } from "../messages.ts";
 import type { Overlay } from "../state/change_list.ts";
 import { type Shown, show } from "../wire/cells.ts";
+import { misfit, nodeOf } from "./misfits.ts";
 import type { GridData } from "./row_pool.ts";
 
 export const BLOCK = 100;
@@ -27,6 +28,8 @@ export interface Listener {
   failed(error: unknown): void;
   /** Rows are passed over to reach a distant one, where a server has no offsets that far. */
   walking(row: number | null): void;
+  /** Rows are in view that are not kept, and may have got other numbers since a row was replaced. */
+  behind(): void;
 }
 
 const BARE: Overlay = { cell: () => undefined, state: () => "" };
@@ -43,6 +46,7 @@ export class RowBlocks implements GridData {
   #pending: number | null = null;
   #range: [number, number] = [0, 0];
   #broken = false;
+  #behind = false;
   #atLeast = 0;
   overlay: Overlay = BARE;
   columns: readonly Column[] = [];
@@ -111,13 +115,50 @@ export class RowBlocks implements GridData {
     return at === undefined ? ["missing", ""] : row.cells[at];
   }
 
+  /** Put a row that was changed on the server in its old place; the others may have got other numbers there. */
+  replace(key: string, now: GridRow, columns: readonly Column[]): void {
+    this.#behind = true;
+    const index = new Map(columns.map(({ name }, at) => [name, at]));
+    for (const [block, rows] of this.#blocks) {
+      const old = rows.find((row) => row.key === key);
+      if (!old) continue;
+      const cells = this.columns.map(({ name }, at) => now.cells[index.get(name) ?? -1] ?? old.cells[at]); // a score is no part of a row
+      return void this.#blocks.set(block, rows.map((row) => (row === old ? { ...now, cells } : row)));
+    }
+  }
+
+  /** Whether rows can be read: what is not kept has its number from a later moment once a row was replaced. */
+  reads(first: number, last: number): boolean {
+    const blocks = Array.from({ length: Math.floor(last / BLOCK) - Math.floor(first / BLOCK) + 1 }, (_, at) => Math.floor(first / BLOCK) + at);
+    return !this.#behind || blocks.every((block) => this.#blocks.has(block));
+  }
+
+  /** A text that some row has in a column, or else in another one of its type; null if none is kept. */
+  likeOf(column: string): Cell {
+    const own = this.#index.get(column);
+    if (own === undefined) return null;
+    const { type } = this.columns[own];
+    const others = this.columns.flatMap((one, at) => (at !== own && one.type === type ? [at] : []));
+    for (const at of [own, ...others]) for (const rows of this.#blocks.values()) for (const { cells } of rows) if (typeof cells[at] === "string") return cells[at];
+    return null;
+  }
+
+  /** Why a column does not take the unsent edit of a row, as far as the column tells; empty if it may. */
+  misfitOf(row: GridRow, column: string): string {
+    const at = this.#index.get(column);
+    const edited = this.overlay.cell(row, column);
+    const node = edited === undefined || at === undefined ? null : nodeOf(edited);
+    return node && at !== undefined ? misfit(node, this.columns[at], row.cells[at]) : "";
+  }
+
   shown(row: number, column: string): Shown | null {
     const found = this.row(row);
     if (!found) return null;
     const edited = this.overlay.cell(found, column);
     if (edited !== undefined) {
       const shown = show(edited, this.columns[this.#index.get(column) ?? -1], this.#tall);
-      return { ...shown, tone: `${shown.tone} edited` };
+      const why = this.misfitOf(found, column);
+      return { ...shown, tone: `${shown.tone} edited${why && " misfit"}`, name: why ? `${shown.text}: the column ${why}` : shown.name };
     }
     const at = this.#index.get(column);
     if (at === undefined) return { text: "", tone: "missing" };
@@ -134,6 +175,7 @@ export class RowBlocks implements GridData {
   wanted(first: number, last: number): void {
     this.#range = [first, last];
     if (this.#pending !== null || this.#broken || this.#stop.signal.aborted) return;
+    if (this.#behind) return this.reads(first, last) ? undefined : this.#listener.behind();
     const [from, to] = [Math.floor(first / BLOCK), Math.floor(last / BLOCK)];
     for (let block = from; block <= to; block += 1) if (!this.#blocks.has(block)) return void this.#load(block);
     // the next block in the direction of reading, before it is needed

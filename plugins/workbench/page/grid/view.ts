@@ -565,10 +565,11 @@ export class GridView {
     const at = new DOMRect(event.clientX, event.clientY, 0, 0);
     const column = head ? Number(head.getAttribute("aria-colindex")) - 2 : -1;
     if (column >= 0) return this.#actions.menu(this.#places.all[column].name, at);
-    if (!found || found.column < 0) return;
+    if (!found) return;
     const inside = this.selection.rectangle(this.#places.all.length);
     const kept = inside && found.row >= inside.top && found.row <= inside.bottom;
-    if (!kept) this.select(new Selection(found));
-    this.#actions.cellMenu(found, at);
+    const place = { row: found.row, column: Math.max(0, found.column) };
+    if (!kept) this.select(new Selection(place, place, found.column < 0));
+    this.#actions.cellMenu(place, at);
   }
 }

@@ -8,6 +8,7 @@ import { call } from "../wire/client.ts";
 import { go, route } from "../state/route.ts";
 import { connections, opened } from "../state/store.ts";
 import { openKeys } from "./shortcuts.tsx";
+import { offersHere } from "../ui/menu.tsx";
 import { ranked } from "./ranking.ts";
 import { flipTheme } from "./theme.ts";
 
@@ -30,9 +31,10 @@ export function Palette({ close }: { close: () => void }) {
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState(0);
   const here = useMemo(entriesHere, []);
+  const offers = useMemo(() => offersHere().map(({ kind, item }): Entry => ({ label: item.label, kind, icon: item.icon ?? "right", run: item.run })), []);
   const { entries: there, settled } = useThere(words);
   const [held, setHeld] = useState(false);
-  const found = ranked([...here, ...there], words).slice(0, MOST_SHOWN);
+  const found = ranked([...here, ...(words.trim() ? offers : []), ...there], words).slice(0, MOST_SHOWN);
   const at = Math.min(chosen, found.length - 1);
   useLayoutEffect(() => { // before the next key
     const before = document.activeElement as HTMLElement | null;
@@ -144,7 +146,7 @@ function entriesHere(): Entry[] {
 
 /** The tools of this view: each is pressed as if by hand. */
 function toolsHere(): Entry[] {
-  const tools = [...document.querySelectorAll<HTMLElement>("[role=toolbar] :is(button, a[href])")];
+  const tools = [...document.querySelectorAll<HTMLElement>(":is([role=toolbar], .change-bar-buttons) :is(button, a[href])")];
   return tools
     .filter((tool) => !tool.closest("dialog") && !(tool as HTMLButtonElement).disabled)
     .map((tool) => ({

@@ -2,8 +2,8 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { lazily } from "../ui/controls.tsx";
-import { Palette } from "./palette.tsx"; // not lazily: keys that follow at once would go to the grid
+import { Keys } from "./keys.tsx"; // not lazily, as the palette: keys that follow at once would go to the grid
+import { Palette } from "./palette.tsx";
 
 const shown = signal<"" | "palette" | "keys">("");
 const MAC = /mac/i.test(navigator.platform);
@@ -18,8 +18,6 @@ export function openPalette(): void {
 export function openKeys(): void {
   shown.value = "keys";
 }
-
-const Keys = lazily(async () => (await import("./keys.tsx")).Keys);
 
 /** Ctrl+K opens the palette and `?` the keys, unless a dialog is open or the sign belongs into a text. */
 function pressed(event: KeyboardEvent): void {

@@ -7,6 +7,7 @@ import { UNTOUCHED, arranged, moved, usualOrder, visible, withHidden } from "../
 import { fitted, fittedWhole, widened } from "../grid/column_widths.ts";
 import { MAX_EXTENT, Places, ROW_HEIGHTS, Rows, gutterOf } from "../grid/geometry.ts";
 import { BLOCK, RowBlocks, type BlockOrder } from "../grid/row_blocks.ts";
+import { misfit, nodeOf } from "../grid/misfits.ts";
 import { HEAD, Selection, step } from "../grid/selection.ts";
 import type { Cell, Column, GridRow, PageAnswer } from "../messages.ts";
 
@@ -225,7 +226,7 @@ async function settled(rows: RowBlocks, place: number): Promise<string | undefin
   return rows.row(place)?.id;
 }
 
-const silent = { arrived: () => {}, failed: (error: unknown) => assert.fail(String(error)), walking: () => {} };
+const silent = { arrived: () => {}, failed: (error: unknown) => assert.fail(String(error)), walking: () => {}, behind: () => {} };
 
 test("rows are fetched where they are seen, and only so many are kept", async () => {
   const { orders, fetch } = server(1_000_000);
@@ -249,4 +250,36 @@ test("rows past a server's offsets are reached by cursors, forwards and backward
   assert.equal(await settled(rows, 20_050), "20050");
   assert.ok(orders.length - walked < 20, `${orders.length - walked} requests to go back`);
   assert.equal(await settled(rows, 49_999), "49999");
+});
+
+test("a row that was changed keeps its place, and what is not kept is read from one moment", async () => {
+  const { orders, fetch } = server(1_000);
+  let behind = 0;
+  const rows = new RowBlocks(fetch, { ...silent, behind: () => (behind += 1) });
+  rows.start();
+  await settled(rows, 0);
+  const asked = orders.length;
+  rows.replace("5", { id: "5", key: "later", cells: ["new", "x"] }, [column("id"), column("other")]);
+  assert.deepEqual(rows.row(5), { id: "5", key: "later", cells: ["new"] });
+  assert.ok(rows.reads(0, 99) && !rows.reads(50, 550));
+  rows.wanted(10, 30);
+  assert.equal(behind, 0);
+  rows.wanted(500, 530);
+  assert.deepEqual([behind, orders.length], [1, asked]);
+});
+
+test("an edit that its column does not take says so, and a time as it is shown is written as stored", () => {
+  const at = column("at", { type: "date", kind: "timestamp" });
+  const stored = "2026-03-02T10:01:07.001Z";
+  const forms = ["2026-04-01 10:00", "2026-04-01 10:00:30.5", "2026-04-01 10:00:30 +02:00", "2026-04-01", "yesterday"];
+  const written = ["2026-04-01T10:00:00Z", "2026-04-01T10:00:30.5Z", "2026-04-01T10:00:30+02:00", "2026-04-01", "yesterday"];
+  assert.deepEqual(forms.map((text) => typed(text, at, stored)), written);
+  assert.deepEqual(forms.map((text) => typed(text, at, null, stored)), written);
+  assert.equal(typed(forms[0], at, "2026-03-02 10:01"), forms[0]); // the server's own form
+  assert.equal(typed(forms[0], at, "2026-03-02T10:01"), "2026-04-01T10:00:00");
+  const why = (cell: Cell, of: Column, before: Cell = null) => misfit(nodeOf(cell)!, of, before);
+  assert.deepEqual(written.map((text) => why(text, at, stored)).filter(Boolean), [`takes a time such as ${stored}`]);
+  assert.equal(why("yesterday", at), "");
+  assert.equal(why("1764410400000", at, stored), "");
+  assert.equal(why("12,5", column("n", { kind: "float" })), "takes a number with a point: 12.5");
 });

@@ -15,7 +15,7 @@ const COLUMNS = [
 const ROWS: GridRow[] = [{ id: "1", key: "k1", cells: [] }, { id: "2", key: "k2", cells: [] }];
 const before: Record<string, Cell> = { t: ["json", '["a"]'] };
 const paste = (...table: string[][]) => {
-  const landing = { first: 4, rows: ROWS, columns: COLUMNS, cellOf: (_: GridRow, name: string) => before[name] ?? null };
+  const landing = { first: 4, rows: ROWS, columns: COLUMNS, likeOf: () => null, cellOf: (_: GridRow, name: string) => before[name] ?? null };
   const { edits, refused } = readPaste(table, landing);
   return [edits.map(({ row, column, after }) => [row.id, column, after]), refused.map(({ row, column, text, reason }) => [row, column, text, reason])];
 };

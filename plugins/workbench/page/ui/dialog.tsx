@@ -1,7 +1,7 @@
 /** Dialogs: the browser's own, which holds the focus inside and gives it back. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "./controls.tsx";
 
 export function Dialog({ title, wide, onClose, children, footer }: {
@@ -13,10 +13,14 @@ export function Dialog({ title, wide, onClose, children, footer }: {
 }) {
   const element = useRef<HTMLDialogElement>(null);
   const label = useId();
-  useEffect(() => {
+  useLayoutEffect(() => { // before the next key
     const before = document.activeElement as HTMLElement | null;
-    element.current?.showModal();
-    return () => before?.isConnected && before.focus({ preventScroll: true });
+    const dialog = element.current!;
+    dialog.showModal();
+    return () => {
+      dialog.close(); // until then, nothing else takes the focus
+      if (before?.isConnected) before.focus({ preventScroll: true });
+    };
   }, []);
   return (
     <dialog

@@ -20,6 +20,27 @@ interface Opened {
   readonly anchor: DOMRect;
 }
 
+/** What a view offers for the place where a person is; `kind` says of what. */
+interface Offer {
+  readonly kind: string;
+  readonly items: readonly (MenuItem | "line")[];
+}
+
+let offered: () => readonly Offer[] = () => [];
+
+/** Let the palette find what the menus of a view hold; returns what ends that. */
+export function offer(items: () => readonly Offer[]): () => void {
+  offered = items;
+  return () => {
+    if (offered === items) offered = () => [];
+  };
+}
+
+/** What is offered here and can be done now. */
+export function offersHere(): readonly { readonly kind: string; readonly item: MenuItem }[] {
+  return offered().flatMap(({ kind, items }) => items.flatMap((item) => (item === "line" || item.disabled ? [] : [{ kind, item }])));
+}
+
 const opened = signal<Opened | null>(null);
 
 /** Open the one menu of the page; the focus returns to where it was. */

@@ -2,7 +2,7 @@
 
 import type { Cell, Column } from "../messages.ts";
 import { barsOf } from "./bars_of_numbers.ts";
-import { beginning, countOf, instant, preview } from "./previews.ts";
+import { asStored, beginning, countOf, instant, preview } from "./previews.ts";
 
 /** What a cell shows; `tone` is its class: how null, missing, empty and cut are told apart. */
 export interface Shown {
@@ -109,14 +109,17 @@ const OPEN = new Set(["json", "range", "geo"]);
 
 /**
  * What a typed text becomes as a value of a column: numbers keep their digits, and what is no number stays a text. An
- * array is one where the column always has one, or can have one and is not of texts, or where one stood before.
+ * array is one where the column always has one, or can have one and is not of texts, or where one stood before. A time
+ * as the grid shows it is written as the old one is, or else as another one of the column, `like`.
  */
-export function typed(text: string, column: Column, before: Cell = null): Cell {
+export function typed(text: string, column: Column, before: Cell = null, like: Cell = null): Cell {
   const lists = column.repeated || OPEN.has(column.kind);
   const mayList = (column.multiple && column.kind !== "text") || tagOf(before) === "json";
   if ((lists || (mayList && /^\s*[[{]/.test(text))) && isJson(text)) return reread(text);
   if (lists) return text;
   if (column.kind === "boolean" && (text === "true" || text === "false")) return text === "true";
+  const stored = typeof before === "string" ? before : like;
+  if (column.kind === "timestamp" && typeof stored === "string") return asStored(text, stored);
   if (isNumeric(column) && INTEGER.test(text)) return ["integer", text];
   if (isNumeric(column) && NUMBER.test(text)) return ["decimal", text];
   return column.kind === "binary" ? ["bytes", text] : text;

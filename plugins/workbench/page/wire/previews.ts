@@ -12,6 +12,16 @@ export function instant(text: string): string {
   return `${day} ${time}${short}${UTC.test(zone) ? "" : ` ${zone}`}`;
 }
 
+const SHOWN = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)? ?(Z|[+-]\d\d:?\d\d)?$/;
+
+/** An instant as `instant` shows it, written as a stored one is, whose zone is UTC where none is shown; others as they are. */
+export function asStored(text: string, stored: string): string {
+  const [parts, form] = [SHOWN.exec(text.trim()), INSTANT.exec(stored)];
+  if (!parts || !form) return text;
+  const [, day, minute, second = ":00", zone = form[4] ? "Z" : ""] = parts;
+  return `${day}T${minute}${second}${zone}`;
+}
+
 /** The beginning of a text that is longer than `most` units of UTF-16, with an ellipsis; no sign is cut in half. */
 export function beginning(text: string, most: number): string {
   if (text.length <= most) return text;
