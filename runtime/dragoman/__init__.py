@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .changes.undo import undo_lines
     from .connections.saved_connections import SavedConnection
     from .exports.formats import FileFormat
+    from .imports.copy_plans import plan_copy
     from .imports.loads import load
     from .imports.previews import preview_import
     from .plugins.driver_views import DriverListing
@@ -42,6 +43,7 @@ _ROOMS = {
     "dragoman.sessions.selections": "RowSelection",
     "dragoman.sessions.rows": "Rows",
     "dragoman.exports.formats": "FileFormat",
+    "dragoman.imports.copy_plans": "plan_copy",
     "dragoman.imports.loads": "load",
     "dragoman.imports.previews": "preview_import",
     "dragoman.references": "Reference",
@@ -56,7 +58,7 @@ __all__ = [
     "Answer", "BlockingSession", "ChangeSet", "Delete", "DragomanError", "DriverListing", "Drop", "FileFormat",
     "Filter", "Insert", "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "RowKey",
     "RowSelection", "Rows", "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load",
-    "open", "preview_import", "undo_lines",
+    "open", "plan_copy", "preview_import", "undo_lines",
 ]  # fmt: skip
 
 

@@ -341,12 +341,15 @@ class NewColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kind: What its values are.
         repeated: Every value is an array of such values.
         is_id: Its values become the ids of the rows, so a driver that keeps ids apart may leave the column out.
+        dimensions: Every value is a vector: an array of so many numbers, 0 if nothing says how many. None for other
+            values. A driver whose objects have no vectors refuses it.
     """
 
     name: str
     kind: ColumnKind
     repeated: bool = False
     is_id: bool = False
+    dimensions: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class NewObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -357,7 +360,8 @@ class NewObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         like: `Description.structure` of the object that the rows come from; empty if it is not known.
         samples: The first rows of the load as JSON texts: documents, or lines of an export in rows.
         columns: The columns of a table with the types that a person has confirmed; then there are no samples. A driver
-            leaves out what it keeps itself, such as the id, and refuses a kind that it has no type for.
+            leaves out what it keeps itself, such as the id, and refuses a kind that it has no type for. The kinds are
+            those of a table's fields, and ``json`` for the nested values of another database.
     """
 
     name: str
@@ -379,7 +383,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         last: No row of the load follows, so searches should see these, and with them all others.
         new: An object that is to be made; then there are no changes. The plan has the one request that makes it,
             without changes of its own, which the host sends as a console request. A driver that makes no objects plans
-            nothing.
+            nothing. The notes of the plan say what the object would not keep as it is; ``ids-are-uuids`` among them
+            says that the ids of its rows are UUIDs.
         outline: The plan stays in the driver's process (`Plan.number`), because nobody looks at its requests before
             they are sent. This is no matter of the driver.
     """

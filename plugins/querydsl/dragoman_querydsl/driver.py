@@ -299,7 +299,7 @@ class QueryDslDriver(ABC):
         if request.new is not None:
             from .writing.plan import plan_index
 
-            return plan_index(request.new)
+            return plan_index(request.new, types=self._exchanges.dialect.words.types)
         names = described(request)
         for name in names:
             self._checked.pop(name, None)  # a change is planned for the columns of now

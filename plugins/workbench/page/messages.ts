@@ -271,16 +271,29 @@ export interface CopyAsked {
   readonly rows: RowSelection;
   readonly target: string;
   readonly object: string;
+  readonly renamed?: Readonly<Record<string, string>>;
+  readonly ids?: "derive" | "keep" | "new" | null;
   readonly making?: string;
   readonly on_conflict?: "fail" | "overwrite" | "skip";
   readonly undo?: boolean;
 }
 
-/** A column that is copied; `target` is its type where it goes, None if the object there has no such column. */
+/**
+ * What becomes of a column in a copy.
+ *
+ * Attributes:
+ *     target: Its type where it goes; None if the object there has no such column.
+ *     to: The name of the column that receives its values; empty if it is left out.
+ *     reason: Why it is left out, or what changes; empty if it is carried as it is.
+ *     consent: The request agrees to that.
+ */
 export interface CopyColumn {
   readonly name: string;
   readonly type: string;
   readonly target: string | null;
+  readonly to: string;
+  readonly reason: string;
+  readonly consent: boolean;
 }
 
 /**
@@ -289,12 +302,16 @@ export interface CopyColumn {
  * Attributes:
  *     target: The connection that receives them.
  *     object: Its object, which may be missing.
+ *     renamed: New names of columns by their old ones; an empty name leaves the column out.
+ *     ids: What becomes of the ids in another type of database; None to choose what loses nothing, else to ask.
  */
 export interface CopyPlanAsked {
   readonly connection: string;
   readonly rows: RowSelection;
   readonly target: string;
   readonly object: string;
+  readonly renamed?: Readonly<Record<string, string>>;
+  readonly ids?: "derive" | "keep" | "new" | null;
 }
 
 /**
@@ -302,11 +319,21 @@ export interface CopyPlanAsked {
  *
  * Attributes:
  *     making: The request that makes the object; empty if it exists.
+ *     differs: The connections have different types.
+ *     rows: The number of rows that were looked at.
+ *     ids_reason: What becomes of the ids, as a sentence.
+ *     ids_consent: The request agrees to that, or nothing is lost by it.
  */
 export interface CopyPlanned {
   readonly exists: boolean;
   readonly making: string;
   readonly columns: readonly CopyColumn[];
+  readonly differs: boolean;
+  readonly rows: number;
+  readonly ids: "derive" | "keep" | "new";
+  readonly ids_reason: string;
+  readonly ids_consent: boolean;
+  readonly notes: readonly Note[];
 }
 
 /** A number of rows as text, and what makes it approximate. */

@@ -25,6 +25,7 @@ from .streams import attended
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
+    from dragoman.imports.copy_plans import CopyPlan
     from dragoman.imports.loads import Load, LoadReport
     from dragoman.imports.new_objects import ColumnProposal, TypeProposal
     from dragoman.sessions.session import Session
@@ -274,22 +275,31 @@ def tell(options: Options, session: Session, report: LoadReport, *, sent: bool) 
 @loading
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
 @click.option("--create", is_flag=True, help="Make the target object as the source is, if it does not exist.")
+@click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", callback=_types,
+              help="The type of a column that --create makes in another type of database. Repeatable.")  # fmt: skip
+@click.option("--ids", type=click.Choice(["keep", "derive", "new"]),
+              help="The ids in another type of database: the same, a UUID derived from each, or new ones.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what becomes of each column, and the exact requests; send nothing.")
 @click.pass_obj
 def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | None]:
     """Copy rows, with their ids and vectors, to TARGET-OBJECT, which must exist unless --create is given.
 
-    Both connections have the same type. Rows that are not written go to TARGET-OBJECT.rejected.ndjson. After an
-    interruption, the same command with --on-conflict skip copies the rest.
+    Between two types of databases go the columns that both can carry; what is left out or changes is shown first. Rows
+    that are not written go to TARGET-OBJECT.rejected.ndjson. After an interruption, the same command with --on-conflict
+    skip copies the rest.
     """
     return _copy(options, **arguments)
 
 
 async def _copy(
     options: Options, *, source: str, choice: RowChoice, target: str, to: str, on_conflict: str,
-    renamed: dict[str, str], batch: int, to_tenant: str | None, create: bool,
+    renamed: dict[str, str], batch: int, to_tenant: str | None, create: bool, types: dict[str, str], ids: str | None,
+    dry_run: bool,
 ) -> int | None:  # fmt: skip
-    from dragoman.imports.loads import Load, LoadOptions
+    from dragoman.imports.loads import Load, LoadOptions, object_path
 
+    if types and not create:
+        raise click.UsageError("--type says the types of an object that --create makes")
     selection = choice.texts.read()
     if (source, selection.object, selection.tenant) == (target, to, to_tenant or selection.tenant):
         raise click.UsageError("the rows would be copied onto themselves; name another object")
@@ -305,16 +315,20 @@ async def _copy(
         if not create:
             async with suggesting_names(target_session, to):
                 await target_session.describe(to)
-        if attended() and not options.yes:
-            question = f"Copy {plain(selection.object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
+        question = f"Copy {plain(selection.object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
+        differs = source_session.type != target_session.type
+        if not (differs or dry_run) and attended() and not options.yes:
             await options.agree(question, instead="--yes")
-        wishes = LoadOptions(on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=to_tenant, create=create)
+        wishes = LoadOptions(
+            on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=to_tenant, create=create, types=types,
+            ids=ids, dry_run=dry_run,
+        )  # fmt: skip
         line = StatusLine(quiet=options.quiet)
-        name = Path(to.replace("/", "_").replace("\\", "_"))
-        announce = announced(options, to)
         load = Load(
-            target_session, to, name, options=wishes, rows=rows, progress=progress_in(line, to), announce=announce
-        )
+            target_session, to, object_path(to), options=wishes, rows=rows, progress=progress_in(line, to),
+            announce=announced(options, to), preview=previewed(options),
+            confirm_copy=confirming_copy(options, question, sends=not dry_run) if differs else None,
+        )  # fmt: skip
         try:
             with line:
                 await load.run()
@@ -323,5 +337,44 @@ async def _copy(
                 say(f"stopped after {show_rows(load.report.rows)}: {counts_of(load.report)}")
                 say("to copy the rest, run the same command with --on-conflict skip")
             raise
-    tell(options, target_session, load.report, sent=True)
-    return code_of(load.report, on_conflict)
+    tell(options, target_session, load.report, sent=not dry_run)
+    return None if dry_run else code_of(load.report, on_conflict)
+
+
+def confirming_copy(options: Options, question: str, *, sends: bool) -> Callable[[CopyPlan], Awaitable[None]]:
+    """Return what shows what becomes of each column in another type of database, and asks whether that is right."""
+
+    async def confirm(plan: CopyPlan) -> None:
+        if options.json and not sends:
+            write_json(plan.document)
+        elif not options.json:
+            _say_copy(options, plan)
+        if sends and (attended() or plan.doubtful or not plan.ids_consent) and not options.yes:
+            try:
+                await options.agree(question, instead=_agreeing(plan))
+            except DragomanError as error:
+                columns = [f"{column.column}: {column.reason}" for column in plan.doubtful]
+                error.details["columns"] = "; ".join(columns)
+                error.details["ids"] = plan.ids
+                raise
+
+    return confirm
+
+
+def _agreeing(plan: CopyPlan) -> str:
+    words = [f"--map {shlex.quote(f'{column.column}={column.name}')}" for column in plan.doubtful]
+    words += [] if plan.ids_consent else [f"--ids {plan.ids}"]
+    return f"--yes, or {' '.join(words)}" if words else "--yes"
+
+
+def _say_copy(options: Options, plan: CopyPlan) -> None:
+    state = "exists" if plan.exists else "does not exist"
+    options.say(f"{plain(plan.object)} {state}; the columns, after a look at the first {show_rows(plan.rows)}:")
+    sources = [f"{plain(column.column)} ({plain(column.type)})" for column in plan.columns]
+    width = max(map(len, sources), default=0)
+    for source, column in zip(sources, plan.columns, strict=True):
+        words = f"{plain(column.name)} ({plain(column.target)})" if column.name else ""
+        parts = [part for part in (words, plain(column.reason)) if part]
+        options.say(f"  {source:{width}}  {'→ ' if words else ''}{', '.join(parts)}")
+    options.say(f"  ids: {plain(plan.ids_reason)}")
+    say_notes(plan.notes)

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
     from .batches import Batch, Maker
     from .column_mapping import RowInserts
+    from .copy_plans import CopyPlan
     from .csv_rows import FieldInserts
+    from .translations import Translation
 
 AT_ONCE = 4
 """The number of batches that are written at the same time."""
@@ -64,6 +66,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     resume: bool = False
     dry_run: bool = False
     create: bool = False
+    ids: str | None = None
 
 
 class LoadReport(msgspec.Struct, kw_only=True):
@@ -140,6 +143,7 @@ class Load:
         preview: Callable[[PlannedRequest], None] = lambda _planned: None,
         announce: Callable[[PlannedRequest], None] = lambda _planned: None,
         confirm_types: Callable[[TypeProposal], Awaitable[None]] | None = None,
+        confirm_copy: Callable[[CopyPlan], Awaitable[None]] | None = None,
     ) -> None:
         """Prepare; nothing is opened.
 
@@ -156,11 +160,16 @@ class Load:
             confirm_types: Awaited with the types of the columns of an object that is to be made; raises an error if
                 they are not wanted. None if nobody is there to ask: then `LoadOptions.types` names every type that
                 the file does not say.
+            confirm_copy: Awaited with what a copy would do, before anything is written; raises an error if that is not
+                wanted. None if nobody is there to ask: then a copy to a connection of another type is refused if it
+                would leave out or change what `options` do not name.
         """
         self._session, self._object, self._file, self._options = session, object, file, options
         self._stdin, self._copied, self._like = stdin, rows, ""
         self._progress, self._preview, self._announce = progress, preview, announce
-        self._confirm_types = confirm_types
+        self._confirm_types, self._confirm_copy = confirm_types, confirm_copy
+        self._copy_plan: CopyPlan | None = None
+        self._translation: Translation | None = None
         self._resources = ExitStack()
         self._one = anyio.CapacityLimiter(1)  # thread at a time writes
         self._reading = anyio.CapacityLimiter(1)
@@ -190,9 +199,12 @@ class Load:
         """Load the rows of another connection while they are exported."""
         from .copies import check_copy, stream_rows
 
-        check_copy(rows, self._session)
+        check_copy(rows)
         description = await rows.describe()
         self._like, self._options = description.structure, msgspec.structs.replace(self._options, format="rows")
+        wishes = self._options.ids is not None or self._options.types
+        if rows.type != self._session.type or self._confirm_copy is not None or wishes:
+            await self._plan_copy(rows, description)
 
         async def load(stream: BinaryIO) -> None:
             self._stdin = stream
@@ -204,6 +216,28 @@ class Load:
             self.report.complete = False
             raise
         self.report.notes += notes
+
+    async def _plan_copy(self, rows: Rows, description: Description) -> None:
+        """Find out what becomes of each column, and have it confirmed; nothing is written yet."""
+        from .copy_plans import plan_copy
+
+        options = self._options
+        plan = await plan_copy(
+            rows, self._session, self._object, renamed=options.renamed, types=options.types, ids=options.ids,
+            create=options.create,
+        )  # fmt: skip
+        if self._confirm_copy is not None:
+            await self._confirm_copy(plan)
+        else:
+            plan.check_confirmed()
+        self._copy_plan = plan
+        if rows.type == self._session.type:
+            return
+        self._translation = plan.translation(description)
+        labels = self._translation.labels
+        key = None if plan.id_column is None else plan.id_column.name
+        renamed = {label: name for label, name in labels.items() if label != name} | ({key: ""} if key else {})
+        self._options = msgspec.structs.replace(options, renamed=renamed, types={}, id=key)
 
     async def _load(self) -> None:
         began = time.perf_counter()
@@ -247,7 +281,7 @@ class Load:
             closing(
                 FileRows(
                     self._file, stdin=self._stdin, format=options.format, delimiter=options.delimiter,
-                    encoding=options.encoding,
+                    encoding=options.encoding, table=self._translation,
                 )
             )
         )  # fmt: skip
@@ -266,10 +300,13 @@ class Load:
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
         options = self._options
-        planned, self.report.proposal = await plan_for_rows(
-            self._session, self._file_rows, self._wishes, like=self._like, types=options.types,
-            confirm=self._confirm_types,
-        )  # fmt: skip
+        if self._copy_plan is not None and self._copy_plan.making is not None:
+            planned = self._copy_plan.making
+        else:
+            planned, self.report.proposal = await plan_for_rows(
+                self._session, self._file_rows, self._wishes, like=self._like, types=options.types,
+                confirm=self._confirm_types,
+            )  # fmt: skip
         (self._preview if options.dry_run else self._announce)(planned)
         if options.dry_run:
             text = f"{self._object!r} does not exist, so its rows are not planned before it is made"
@@ -382,7 +419,15 @@ class Load:
             except Exception as error:  # noqa: BLE001 - raised below: what is under way has its outcome first
                 writer.stop(error)
         self.report.notes += [*writer.notes.values(), *(self._rows.notes if self._rows else ())]
+        self.report.notes += self._copy_notes()
         writer.check()
+
+    def _copy_notes(self) -> list[Note]:
+        """Notes on the columns that a copy leaves out, and on what its rows held beside columns."""
+        if self._copy_plan is None or self._translation is None:
+            return []
+        reasons = {column.column: column.reason for column in self._copy_plan.columns if not column.name}
+        return [*columns_left_out(reasons), *self._translation.notes]
 
     def _so_far(self) -> LoadProgress:
         part = None
@@ -414,6 +459,29 @@ def _check(options: LoadOptions) -> None:
         raise ConfigurationError(f"a batch has 1 to {MAX_BATCH:,} rows, not {options.batch:,}")
 
 
+def _place(name: str, file: Path | BinaryIO | None, rows: Rows | None) -> tuple[Path, BinaryIO | None]:
+    """Return the path that a load goes by, and the stream that it reads.
+
+    Raises:
+        ConfigurationError: Neither a file nor rows are named, or both.
+    """
+    if rows is not None:
+        if file is not None and not isinstance(file, Path):
+            raise ConfigurationError("rows are loaded, or a stream, not both", hint="leave `file` out")
+        return file or object_path(name), None
+    if file is None:
+        raise ConfigurationError("nothing is named to load", hint="name `file`, or `rows` of an open connection")
+    if isinstance(file, Path):
+        return file, None
+    stream_path = getattr(file, "name", None)
+    return stream_path if isinstance(stream_path, Path) else Path("stream"), file
+
+
+def object_path(name: str) -> Path:
+    """Return the path in the current folder that stands for the rows of an object."""
+    return Path(name.replace("/", "_").replace("\\", "_"))
+
+
 def files_beside(file: Path) -> tuple[Path, ...]:
     """List the files that a load writes beside its file."""
     return checkpoint_path(file), rejected_path(file)
@@ -423,7 +491,7 @@ async def load(
     session: Session,
     object: str,  # noqa: A002 - the design's word
     *,
-    file: Path | BinaryIO,
+    file: Path | BinaryIO | None = None,
     rows: Rows | None = None,
     format: str | None = None,  # noqa: A002
     delimiter: str | None = None,
@@ -437,11 +505,13 @@ async def load(
     undo: Path | None = None,
     resume: bool = False,
     create: bool = False,
+    ids: str | None = None,
     dry_run: bool = False,
     progress: Callable[[LoadProgress], None] | None = None,
     preview: Callable[[PlannedRequest], None] | None = None,
+    confirm: Callable[[CopyPlan], Awaitable[None]] | None = None,
 ) -> LoadReport:
-    """Load the rows of a file into an object, in constant memory, through the same calls as any change.
+    """Load the rows of a file, or of another connection, into an object, in constant memory, like any change.
 
     Rows that are not written are lines of ``FILE.rejected.ndjson``, each with its reason. A load of a path keeps a
     checkpoint beside it until every row has its outcome.
@@ -450,9 +520,10 @@ async def load(
         session: The open connection.
         object: The object that receives the rows; it must exist, unless `create` is set.
         file: A path, or an open binary stream, which cannot be resumed; its `name`, if a Path, says where it would lie.
-        rows: Whole rows of an open connection of the same type to copy instead, with ids and vectors. `file` then only
-            names the file of rejected rows, and `create` makes the object as theirs is. Such a load cannot be resumed;
-            another one with ``on_conflict="skip"`` copies the rest.
+            For `rows`, a path that only says where rejected rows go; None for the object's name in the current folder.
+        rows: Whole rows of an open connection to copy instead, with ids and vectors. Between connections of one type,
+            `create` makes the object as theirs is. To another type go the columns that both sides can carry
+            (`plan_copy`). Such a load cannot be resumed; another one with ``on_conflict="skip"`` copies the rest.
         format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
             writes. None goes by the manifest of an export beside the file, else by the file's ending.
         delimiter: What separates the fields of CSV, one character; None for a comma, and for the tab of TSV.
@@ -469,9 +540,13 @@ async def load(
         undo: A new file that receives changes which take the load back.
         resume: Continue an interrupted load of the same file, with the same arguments.
         create: Make the object if it does not exist, as far as the driver can.
+        ids: What becomes of the ids of rows that are copied to another type: ``keep``; ``derive`` a UUID from each; or
+            ``new`` ones. None keeps them where the target takes them, and elsewhere asks (``copy-unconfirmed``).
         dry_run: Send nothing; `preview` gets the exact requests.
         progress: Called at the start and after each batch.
         preview: Called with each request of a dry run.
+        confirm: Awaited with what a copy of `rows` would do, before anything is written; raises an error if that is not
+            wanted. Without it, `renamed` and `ids` name all that a copy leaves out or changes (``copy-unconfirmed``).
 
     Returns:
         What became of the rows.
@@ -483,13 +558,12 @@ async def load(
     options = LoadOptions(
         format=format, delimiter=delimiter, encoding=encoding, id=id, on_conflict=on_conflict, renamed=renamed or {},
         types=types or {}, batch=batch, tenant=tenant, undo=undo, resume=resume, create=create, dry_run=dry_run,
+        ids=ids,
     )  # fmt: skip
-    path, stream = (file, None) if isinstance(file, Path) else (getattr(file, "name", None), file)
-    if not isinstance(path, Path):
-        path = Path("stream")
+    path, stream = _place(object, file, rows)
     job = Load(
         session, object, path, options=options, stdin=stream, rows=rows, progress=progress or (lambda _progress: None),
-        preview=preview or (lambda _planned: None),
+        preview=preview or (lambda _planned: None), confirm_copy=confirm,
     )  # fmt: skip
     try:
         return await job.run()

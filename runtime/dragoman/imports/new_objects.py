@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from dragoman.sessions.session import Session
-    from dragoman_api.changes import PlannedRequest
+    from dragoman_api.changes import Plan, PlannedRequest
 
     from .readers import FileRows
     from .records import Record, Wishes
@@ -91,11 +91,12 @@ async def plan_for_rows(
     elif not like:
         first = await run_sync(rows.look_ahead, SAMPLES, abandon_on_cancel=True)
         samples = sampled(first, wishes, rows=rows.format in ("rows", "bulk"))
-    return await plan_object(session, NewObject(wishes.object, like, samples, columns)), proposal
+    plan = await plan_new(session, NewObject(wishes.object, like, samples, columns))
+    return plan.planned[0], proposal
 
 
-async def plan_object(session: Session, new: NewObject) -> PlannedRequest:
-    """Return the request that creates an object.
+async def plan_new(session: Session, new: NewObject) -> Plan:
+    """Return the plan of the request that creates an object.
 
     Raises:
         UnsupportedOperationError: The driver creates no objects.
@@ -104,8 +105,8 @@ async def plan_object(session: Session, new: NewObject) -> PlannedRequest:
     plan = await session.plan(new=new)
     if not plan.planned:
         text = f"{new.name!r} does not exist, and the driver {session.plugin} does not make objects"
-        raise UnsupportedOperationError(text, hint="make it first, then import without --create")
-    return plan.planned[0]
+        raise UnsupportedOperationError(text, hint="make it first, then load the rows into it")
+    return plan
 
 
 async def make_object(session: Session, name: str, planned: PlannedRequest) -> None:
@@ -259,7 +260,7 @@ def _column(
             examples=examples,
         )
     if wished_type is not None:
-        kind = _kind(wished_type, target)
+        kind = kind_named(wished_type, target)
         misfits = [] if file_type is not None else _misfits(texts, kind)
         return ColumnProposal(
             column=name,
@@ -291,7 +292,8 @@ def _column(
     )
 
 
-def _kind(name: str, column: str) -> ColumnKind:
+def kind_named(name: str, column: str) -> ColumnKind:
+    """Return the type of a new column that a name stands for. Raises ConfigurationError if there is none."""
     with suppress(ValueError):
         if (kind := ColumnKind(name)) in TYPES:
             return kind

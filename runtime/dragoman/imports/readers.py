@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from itertools import chain, islice
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from dragoman_api.errors import ConfigurationError
 
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
 TABLES = ("csv", "tsv")
 """Formats whose fields are texts, and whose lines a character separates into them."""
+
+
+class TableMaker(Protocol):
+    """Makes rows of a table of the lines of a file: `Translation`.
+
+    Attributes:
+        names: The names of the table's columns.
+    """
+
+    names: list[str]
+
+    def records(self, lines: Iterator[Record]) -> Iterator[Record]:
+        """Yield a row of the table for each line."""
 
 
 class FileRows:
@@ -47,6 +60,7 @@ class FileRows:
         delimiter: str | None = None,
         encoding: str | None = None,
         hashed: bool = True,
+        table: TableMaker | None = None,
     ) -> None:
         """Open the file.
 
@@ -57,6 +71,7 @@ class FileRows:
             delimiter: What separates the fields of CSV; None for a comma, and for the tab of TSV.
             encoding: How the file spells its characters; None for UTF-8.
             hashed: The digest of a file that is not read in order is wanted.
+            table: Makes rows of a table of the lines of a file of rows.
 
         Raises:
             ConfigurationError: The file cannot be read, or an option does not fit its format.
@@ -93,6 +108,8 @@ class FileRows:
                     )
                 else:
                     self.records = {"bulk": read_pairs, "rows": read_values}.get(self.format, read_array)(self.source)
+                    if table is not None:
+                        self.names, self.records = table.names, table.records(self.records)
         except BaseException:
             self.close()
             raise

@@ -419,20 +419,40 @@ _TYPES: dict[ColumnKind, dict[str, object]] = {
     ColumnKind.TIMESTAMP: {"type": "date"},
     ColumnKind.DATE: {"type": "date"},
     ColumnKind.BINARY: {"type": "binary"},
+    ColumnKind.JSON: {"type": "object", "enabled": False},  # kept as it is, and not searched
 }
 _OWN = ("_id", "_index", "_routing", "_source", *COMPUTED)
 
 
-def _fields(columns: Collection[NewColumn]) -> dict[str, object]:
+def _fields(columns: Collection[NewColumn], types: Collection[str]) -> dict[str, object]:
     """Return the mapping of columns; what the server keeps of each document itself, such as ``_id``, is no field."""
     if unknown := next((column for column in columns if column.kind not in _TYPES), None):
         text = f"an index has no type for {unknown.name!r} as {unknown.kind}"
         raise QueryError(text, hint=f"use one of: {', '.join(_TYPES)}")
-    return {column.name: _TYPES[column.kind] for column in columns if column.name not in _OWN}
+    return {
+        column.name: _TYPES[column.kind] if column.dimensions is None else _vector(column, types)
+        for column in columns
+        if column.name not in _OWN
+    }
 
 
-def plan_index(new: NewObject) -> Plan:
+def _vector(column: NewColumn, types: Collection[str]) -> dict[str, object]:
+    """Return the mapping of vectors: both kinds of servers have one, under different names."""
+    if column.kind is not ColumnKind.FLOAT or column.dimensions is None:
+        raise QueryError(f"the vectors of {column.name!r} hold floats, not {column.kind}")
+    if not column.dimensions:
+        raise QueryError(f"nothing says how many numbers the vectors of {column.name!r} have")
+    if "dense_vector" in types:
+        return {"type": "dense_vector", "dims": column.dimensions}
+    return {"type": "knn_vector", "dimension": column.dimensions}
+
+
+def plan_index(new: NewObject, *, types: Collection[str] = ()) -> Plan:
     """Plan the index; the server maps each field that nothing is said of when a document has it (dynamic).
+
+    Args:
+        new: The index.
+        types: The types of fields that the server has beside the usual ones.
 
     Raises:
         QueryError: No index can have the name, the other object has more than one mapping, or a column has a kind that
@@ -450,6 +470,8 @@ def plan_index(new: NewObject) -> Plan:
             raise QueryError(text, hint="make the index in the console")
         body = encode({"mappings": indices[0].mappings})
     elif new.columns:
-        body = encode({"mappings": {"properties": _fields(new.columns)}})
+        vectors = "knn_vector" in types and any(column.dimensions is not None for column in new.columns)
+        settings = {"settings": {"index": {"knn": True}}} if vectors else {}
+        body = encode({**settings, "mappings": {"properties": _fields(new.columns, types)}})
     request = HttpRequest("PUT", f"/{segment(new.name)}", body)
     return Plan(planned=[PlannedRequest(request=request, changes=[])])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from dragoman_api import HttpRequest, Plan, PlannedRequest, QueryError
-from dragoman_api.columns import ColumnKind
+from dragoman_api.columns import ColumnKind, Note
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
 
@@ -36,12 +36,14 @@ def plan_collection(new: NewObject) -> Plan:
     if not _NAME.fullmatch(new.name):
         hint = "begin with a capital, and use letters, digits and _"
         raise QueryError(f"{new.name!r} cannot be the name of a collection", hint=hint)
+    notes: list[Note] = []
     if new.columns and not new.like:
-        definition: dict[str, Any] = {"properties": _stated(new.columns), "vectorizer": "none"}
+        definition: dict[str, Any] = {"properties": _stated(new.columns), **_stated_vectors(new.columns)}
+        notes = _notes(new.columns)
     else:
         definition = _copied(decode(new.like, dict[str, Any])) if new.like else _derived(new.samples)
     request = HttpRequest("POST", "/v1/schema", encode({"class": new.name, **definition}))
-    return Plan(planned=[PlannedRequest(request=request, changes=[])])
+    return Plan(planned=[PlannedRequest(request=request, changes=[])], notes=notes)
 
 
 _TYPES = {
@@ -55,15 +57,17 @@ _TYPES = {
 _KEPT_APART = ("uuid", "vector", "creationTimeUnix", "lastUpdateTimeUnix")
 """Columns of a collection that are no properties."""
 
+_NAMED = 20  # columns in a note
+
 
 def _stated(columns: Iterable[NewColumn]) -> list[dict[str, Any]]:
     """Return the properties of columns whose types are said."""
     properties = []
     for column in columns:
-        if column.is_id or column.name in _KEPT_APART:
+        if column.is_id or column.name in _KEPT_APART or column.dimensions is not None:
             continue
-        if not _PROPERTY.fullmatch(column.name) or column.name == "id":
-            hint = "make it the id of the rows, or map it to another name"
+        if not _PROPERTY.fullmatch(column.name) or column.name == "id" or column.name[0].isupper():
+            hint = "make it the id of the rows, or map it to another name, which begins with no capital"
             raise QueryError(f"{column.name!r} cannot be the name of a property", hint=hint)
         if (name := _TYPES.get(column.kind)) is None:
             text = f"the server has no type for {column.name!r} as {column.kind}"
@@ -72,6 +76,30 @@ def _stated(columns: Iterable[NewColumn]) -> list[dict[str, Any]]:
     if not properties:
         raise QueryError("the file has no columns that a collection could have as properties")
     return properties
+
+
+def _stated_vectors(columns: Sequence[NewColumn]) -> dict[str, Any]:
+    """Return what a collection says of its vectors: one called ``vector`` has no name, and no module computes any."""
+    names = [column.name for column in columns if column.dimensions is not None]
+    if names in ([], ["vector"]):
+        return {"vectorizer": "none"}
+    if odd := next((name for name in names if not _PROPERTY.fullmatch(name) or name == "vector"), None):
+        raise QueryError(f"{odd!r} cannot be the name of one of several vectors", hint="map it to another name")
+    return {"vectorConfig": _named_vectors(names)}
+
+
+def _named_vectors(names: Iterable[str]) -> dict[str, Any]:
+    return {name: {"vectorizer": {"none": {}}, "vectorIndexType": "hnsw"} for name in names}
+
+
+def _notes(columns: Iterable[NewColumn]) -> list[Note]:
+    """Return notes on what the server does not keep as it is, and on the ids of its rows."""
+    notes = [Note(code="ids-are-uuids", reason="the ids of its rows are UUIDs")]
+    integers = [column.name for column in columns if column.kind is ColumnKind.INTEGER]
+    if integers:
+        reason = f"the server rounds an integer beyond 2^53, as {', '.join(integers[:_NAMED])} may hold"
+        notes.append(Note(code="integer-rounded", column=integers[0] if len(integers) == 1 else None, reason=reason))
+    return notes
 
 
 def _copied(other: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +113,7 @@ def _derived(samples: Iterable[str]) -> dict[str, Any]:
     for row in rows:
         if isinstance(row.get("vectors"), dict):
             names |= row["vectors"].keys()
-    vectors = {name: {"vectorizer": {"none": {}}, "vectorIndexType": "hnsw"} for name in sorted(names)}
+    vectors = _named_vectors(sorted(names))
     properties = _specs([row["properties"] for row in rows])
     if not properties:
         raise QueryError("the first rows have no values, so nothing says what properties the collection has")

@@ -141,18 +141,32 @@ class CopyPlanAsked(RowsAsked, frozen=True, kw_only=True):
     Attributes:
         target: The connection that receives them.
         object: Its object, which may be missing.
+        renamed: New names of columns by their old ones; an empty name leaves the column out.
+        ids: What becomes of the ids in another type of database; None to choose what loses nothing, else to ask.
     """
 
     target: Name
     object: ObjectName
+    renamed: Columns = {}
+    ids: Literal["keep", "derive", "new"] | None = None
 
 
 class CopyColumn(RouteAnswer, frozen=True, kw_only=True):
-    """A column that is copied; `target` is its type where it goes, None if the object there has no such column."""
+    """What becomes of a column in a copy.
+
+    Attributes:
+        target: Its type where it goes; None if the object there has no such column.
+        to: The name of the column that receives its values; empty if it is left out.
+        reason: Why it is left out, or what changes; empty if it is carried as it is.
+        consent: The request agrees to that.
+    """
 
     name: str
     type: str
     target: str | None
+    to: str
+    reason: str
+    consent: bool
 
 
 class CopyPlanned(RouteAnswer, frozen=True, kw_only=True):
@@ -160,11 +174,21 @@ class CopyPlanned(RouteAnswer, frozen=True, kw_only=True):
 
     Attributes:
         making: The request that makes the object; empty if it exists.
+        differs: The connections have different types.
+        rows: The number of rows that were looked at.
+        ids_reason: What becomes of the ids, as a sentence.
+        ids_consent: The request agrees to that, or nothing is lost by it.
     """
 
     exists: bool
     making: str
     columns: list[CopyColumn]
+    differs: bool
+    rows: int
+    ids: Literal["keep", "derive", "new"]
+    ids_reason: str
+    ids_consent: bool
+    notes: list[Note]
 
 
 class CopyAsked(CopyPlanAsked, frozen=True, kw_only=True):

@@ -1,93 +1,77 @@
-"""Copies of rows to another connection of the same type: what one would make, and the object that receives them."""
+"""Copies of rows to another connection: what one would do, and whether that is still what a person has confirmed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dragoman_api.changes import NewObject
-from dragoman_api.columns import Role
-from dragoman_api.console import ConsoleRequest
-from dragoman_api.errors import ConfigurationError, ObjectNotFoundError, QueryError, UnsupportedOperationError
+from dragoman import plan_copy
+from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.messages.imports import CopyColumn, CopyPlanned
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from dragoman import Session
-    from dragoman_api.changes import PlannedRequest
-    from dragoman_api.columns import Column, Description
     from dragoman_workbench.messages.imports import CopyAsked, CopyPlanAsked
 
-_SAID = 1_000  # characters of a server's answer in a message
+
+def _shown(plan: Any) -> str:
+    """Return the request that makes the object as a person reads it; empty if the object exists."""
+    if plan.making is None:
+        return ""
+    sent = plan.making.request
+    return f"{sent.method} {sent.path}\n{sent.body or ''}"
 
 
-def _check_pair(source: Session, target: Session, request: CopyPlanAsked) -> None:
-    if source.type != target.type:
-        text = f"{source.name} is {source.type} and {target.name} is {target.type}: their rows have different forms"
-        raise ConfigurationError(text, hint="export the rows, and import that file", code="types-differ")
+async def _plan(source: Session, target: Session, request: CopyPlanAsked) -> Any:
     if (source.name, request.rows.object) == (target.name, request.object):
         raise ConfigurationError("the rows would be copied onto themselves", hint="name another object")
+    return await plan_copy(
+        source.select(request.rows), target, request.object, renamed=request.renamed, ids=request.ids, create=True
+    )
 
 
-def _stored(description: Description) -> list[Column]:
-    """Return the columns that rows hold, also those inside documents."""
-    return [column for column in description.columns if column.path and column.role not in (Role.KEY, Role.SERVER)]
-
-
-async def _described(session: Session, name: str) -> Description | None:
-    try:
-        return await session.describe(name)
-    except ObjectNotFoundError:
-        return None
-
-
-async def _planned_object(target: Session, name: str, structure: str) -> PlannedRequest:
-    plan = await target.plan(new=NewObject(name, structure))
-    if not plan.planned:
-        text = f"{name!r} does not exist, and the driver {target.plugin} does not make objects"
-        raise UnsupportedOperationError(text, hint="make it first, then copy")
-    return plan.planned[0]
-
-
-def _shown(planned: PlannedRequest) -> str:
-    return f"{planned.request.method} {planned.request.path}\n{planned.request.body or ''}"
-
-
-async def plan_copy(source: Session, target: Session, request: CopyPlanAsked) -> CopyPlanned:
-    """Return what a copy would make, and where the columns of the two objects differ; nothing is written.
+async def show_copy(source: Session, target: Session, request: CopyPlanAsked) -> CopyPlanned:
+    """Return what a copy would do, in each column; nothing is written.
 
     Raises:
-        ConfigurationError: The connections have different types (code ``types-differ``), or the rows would be copied
-            onto themselves.
+        ConfigurationError: The rows would be copied onto themselves, or two columns would become one.
         UnsupportedOperationError: The object is missing, and the driver makes none.
         QueryError: The driver cannot make this object.
     """
-    _check_pair(source, target, request)
-    description = await source.describe(request.rows.object)
-    existing = await _described(target, request.object)
-    making = "" if existing else _shown(await _planned_object(target, request.object, description.structure))
-    types = {column.name: column.type for column in existing.columns} if existing else {}
+    plan = await _plan(source, target, request)
     columns = [
-        CopyColumn(name=column.name, type=column.type, target=types.get(column.name) if existing else column.type)
-        for column in _stored(description)
-    ]
-    return CopyPlanned(exists=existing is not None, making=making, columns=columns)
+        CopyColumn(
+            name=column.column, type=column.type, target=column.target or None, to=column.name, reason=column.reason,
+            consent=column.consent,
+        )
+        for column in plan.columns
+    ]  # fmt: skip
+    return CopyPlanned(
+        exists=plan.exists, making=_shown(plan), columns=columns, differs=source.type != target.type, rows=plan.rows,
+        ids=plan.ids, ids_reason=plan.ids_reason, ids_consent=plan.ids_consent, notes=plan.notes,
+    )  # fmt: skip
 
 
-async def prepare_copy(source: Session, target: Session, request: CopyAsked) -> None:
-    """Make the object that receives the rows, if it is missing, by the very request that a person has confirmed.
+async def check_copy(source: Session, target: Session, request: CopyAsked) -> None:
+    """Check that a copy would do what a person has confirmed.
 
     Raises:
-        ConfigurationError: Another request would make it (code ``plan-gone``), or as `plan_copy`.
-        QueryError: The server refused the request.
+        ConfigurationError: It would do something else (code ``plan-gone``), or as `show_copy`.
     """
-    _check_pair(source, target, request)
-    if await _described(target, request.object) is not None:
-        return
-    structure = (await source.describe(request.rows.object)).structure
-    planned = await _planned_object(target, request.object, structure)
-    if _shown(planned) != request.making:
-        text = f"{request.object!r} would be made in another way than was shown"
+    await confirming(request)(await _plan(source, target, request))
+
+
+def confirming(request: CopyAsked) -> Callable[[Any], Awaitable[None]]:
+    """Return what checks that a plan is the one that a person has confirmed."""
+
+    async def confirm(plan: Any) -> None:
+        if plan.making is not None and _shown(plan) != request.making:
+            text = f"{request.object!r} would be made in another way than was shown"
+        elif plan.doubtful or not plan.ids_consent:
+            text = f"a copy into {request.object!r} would leave out or change something that was not shown"
+        else:
+            return
         raise ConfigurationError(text, hint="look at it again", code="plan-gone")
-    answer = await target.execute(ConsoleRequest(request=planned.request, writes=True))
-    if answer.failed or not 200 <= answer.status < 300:
-        reason = answer.failed or " ".join(answer.text.split())[:_SAID]
-        raise QueryError(f"{request.object!r} was not made: HTTP {answer.status} {reason}")
+
+    return confirm

@@ -29,7 +29,7 @@ from dragoman_workbench.messages.imports import (
 )
 from dragoman_workbench.messages.routes import ServerEvent
 
-from .copies import plan_copy, prepare_copy
+from .copies import check_copy, confirming, show_copy
 from .jobs import CANCELLED, Jobs
 
 if TYPE_CHECKING:
@@ -248,23 +248,25 @@ class ImportRoutes:
                 delimiter=request.delimiter, encoding=request.encoding, id=request.id, on_conflict=request.on_conflict,
                 renamed=request.renamed, types=request.types, tenant=request.tenant, undo=undo, resume=resume,
                 create=request.create, dry_run=request.dry_run, progress=progress, preview=preview,
+                ids=None if copied is None else copied.ids,
+                confirm=None if copied is None else confirming(copied),
             )]  # fmt: skip
         return replace(self._job(number), state="finished", requests=requests, part=1.0)
 
     async def plan_copy(self, request: CopyPlanAsked) -> CopyPlanned:
         """Say what a copy of rows to another connection would make, and where the objects differ."""
         source, target = await self._open.session(request.connection), await self._open.session(request.target)
-        return await plan_copy(source, target, request)
+        return await show_copy(source, target, request)
 
     async def copy(self, request: CopyAsked) -> ImportJob:
         """Copy rows to another connection: an import whose rows come from no file."""
         source, target = await self._open.session(request.connection), await self._open.session(request.target)
         await self._make_room()
-        await prepare_copy(source, target, request)
+        await check_copy(source, target, request)
         number, name = secrets.token_urlsafe(8), f"{request.rows.object} of {request.connection}"
         self._requests[number] = ImportAsked(
             connection=request.target, object=request.object, upload=await self._uploads.reserve(name), format="rows",
-            on_conflict=request.on_conflict, undo=request.undo,
+            on_conflict=request.on_conflict, undo=request.undo, renamed=request.renamed, create=True,
         )  # fmt: skip
         self._copies[number] = request
         job = ImportJob(

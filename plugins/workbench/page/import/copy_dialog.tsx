@@ -14,7 +14,7 @@ const PAUSE = 250; // ms without a key before the target is looked at again
 export function CopyDialog({ connection, rows, close }: { connection: string; rows: RowSelection; close: () => void }) {
   const all = connections.value?.connections ?? [];
   const type = opened.value.get(connection)?.type;
-  const fitting = all.filter((one) => one.type === type);
+  const first = all.filter((one) => one.type === type);
   const others = all.filter((one) => one.type !== type);
   const [target, setTarget] = useState("");
   const [object, setObject] = useState(rows.object);
@@ -22,17 +22,23 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
   const [seen, setSeen] = useState(""); // what the plan answers
   const [failed, setFailed] = useState<unknown>(null);
   const [conflict, setConflict] = useState<Conflict>("fail");
+  const [ids, setIds] = useState<CopyPlanned["ids"] | null>(null); // null until a person chooses
+  const [leftOut, setLeftOut] = useState<readonly string[]>([]);
   const [undo, setUndo] = useState(true);
   const [fresh, setFresh] = useState(0);
   const [busy, setBusy] = useState(false);
   const name = object.trim();
-  const asked = { connection, rows: { ...rows, sort: [], columns: null }, target, object: name };
-  const key = JSON.stringify([target, name, fresh]);
+  const renamed = Object.fromEntries(leftOut.map((column) => [column, ""]));
+  const asked = { connection, rows: { ...rows, sort: [], columns: null }, target, object: name, renamed, ids };
+  const key = JSON.stringify([target, name, leftOut, ids, fresh]);
   const choose = (chosen: string) => {
     const [own, there] = [`${rows.object}-copy`, rows.object];
     if (name === own || name === there) setObject(chosen === connection ? own : there);
     setTarget(chosen);
+    setLeftOut([]);
+    setIds(null);
   };
+  const leave = (column: string, left: boolean) => setLeftOut(left ? [...leftOut, column] : leftOut.filter((one) => one !== column));
   useEffect(() => {
     if (!target || !name) return;
     const stop = new AbortController();
@@ -56,7 +62,17 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
   const start = async () => {
     setBusy(true);
     try {
-      heardOfImport(await call("imports/copy", { ...asked, making: plan?.making ?? "", on_conflict: conflict, undo }));
+      const agreed = Object.fromEntries((plan?.differs ? plan.columns : []).filter((one) => one.reason).map((one) => [one.name, one.to]));
+      heardOfImport(
+        await call("imports/copy", {
+          ...asked,
+          renamed: { ...agreed, ...renamed },
+          ids: plan?.differs ? plan.ids : null,
+          making: plan?.making ?? "",
+          on_conflict: conflict,
+          undo,
+        }),
+      );
       close();
       go({ view: "import", connection: target, object: "" });
     } catch (error) {
@@ -79,17 +95,16 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
     >
       <p>
         {filters ? `The rows that match the filter (${filters} filter ${filters === 1 ? "row" : "rows"}).` : "All rows."}
-        {" "}Ids, vectors and every digit stay as they are.
+        {plan?.differs ? "" : " Ids, vectors and every digit stay as they are."}
       </p>
       <label class="field">
         <span>To the connection</span>
         <select value={target} onChange={(event) => choose(event.currentTarget.value)}>
           <option value="" disabled>choose one</option>
-          {fitting.map((one) => <option key={one.name} value={one.name}>{one.name}{one.name === connection ? " (this one)" : ""}</option>)}
-          {others.map((one) => <option key={one.name} value={one.name} disabled>{`${one.name} (${one.type})`}</option>)}
+          {first.map((one) => <option key={one.name} value={one.name}>{one.name}{one.name === connection ? " (this one)" : ""}</option>)}
+          {others.map((one) => <option key={one.name} value={one.name}>{`${one.name} (${one.type})`}</option>)}
         </select>
       </label>
-      {others.length > 0 && <p class="muted">Connections of other types take an export of the rows as a file, which you import there.</p>}
       <label class="field">
         <span>Into the object</span>
         <input value={object} autocomplete="off" spellcheck={false} onInput={(event) => setObject(event.currentTarget.value)} />
@@ -104,8 +119,68 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
       {!name && <p class="field-error" role="status">Name the object that gets the rows.</p>}
       {failed !== null && <ErrorBox error={failed} retry={() => setFresh(fresh + 1)} act={(wanted) => void remedy(wanted, () => setFresh(fresh + 1))} />}
       {target && name && !plan && failed === null && <Waiting what={`Looking at ${target} …`} />}
-      {plan && failed === null && (plan.exists ? <Differences columns={plan.columns} object={name} /> : <Making plan={plan} object={name} />)}
+      {plan?.differs && failed === null && <Passages plan={plan} object={name} leave={leave} ids={plan.ids} choose={setIds} />}
+      {plan && !plan.differs && failed === null && (plan.exists ? <Differences columns={plan.columns} object={name} /> : <Making plan={plan} object={name} />)}
     </Dialog>
+  );
+}
+
+const ID_CHOICES: readonly [CopyPlanned["ids"], string][] = [
+  ["keep", "keep them"],
+  ["derive", "a UUID derived from each"],
+  ["new", "new ones"],
+];
+
+/** What becomes of each column in another type of database, and of the ids. */
+function Passages({ plan, object, leave, ids, choose }: {
+  plan: CopyPlanned;
+  object: string;
+  leave: (column: string, left: boolean) => void;
+  ids: CopyPlanned["ids"];
+  choose: (ids: CopyPlanned["ids"]) => void;
+}) {
+  const lost = plan.columns.filter((one) => !one.to && !one.consent).length;
+  return (
+    <section aria-label="What becomes of each column">
+      <p>
+        <bdi>{object}</bdi> {plan.exists ? "exists, and is in another type of database." : "does not exist, and is made in another type of database."}
+        {" "}The types come from the columns here, after a look at the first {plan.rows === 1 ? "row" : `${plan.rows} rows`}.
+      </p>
+      {lost > 0 && <p class="banner warn" role="status">{lost === 1 ? "1 column is" : `${lost} columns are`} left out.</p>}
+      <div class="copy-columns" tabIndex={0} role="group" aria-label="Columns, which scroll">
+        <table class="table">
+          <thead><tr><th scope="col">Copy</th><th scope="col">Column</th><th scope="col">Type</th><th scope="col">There</th><th scope="col">What changes</th></tr></thead>
+          <tbody>
+            {plan.columns.map((one) => (
+              <tr key={one.name}>
+                <td>
+                  <input type="checkbox" aria-label={`Copy ${one.name}`} checked={!!one.to} disabled={!one.to && !one.consent}
+                    onChange={(event) => leave(one.name, !event.currentTarget.checked)} />
+                </td>
+                <th scope="row"><bdi>{one.name}</bdi></th>
+                <td><code>{one.type}</code></td>
+                <td>{one.to && <><bdi>{one.to === one.name ? "" : `${one.to} `}</bdi><code>{one.target}</code></>}</td>
+                <td><bdi>{one.reason}</bdi></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <label class="field">
+        <span>Ids</span>
+        <select value={ids} onChange={(event) => choose(event.currentTarget.value as CopyPlanned["ids"])}>
+          {ID_CHOICES.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+        </select>
+      </label>
+      <p class="muted" role="status"><bdi>{plan.ids_reason}</bdi></p>
+      {plan.notes.map((note) => <p key={`${note.code} ${note.column ?? ""}`} class="banner warn"><bdi>{note.reason}</bdi></p>)}
+      {plan.making && (
+        <details>
+          <summary>The request that makes it</summary>
+          <pre class="import-request" tabIndex={0}>{plan.making}</pre>
+        </details>
+      )}
+    </section>
   );
 }
 

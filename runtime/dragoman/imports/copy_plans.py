@@ -1,0 +1,502 @@
+"""Plans of copies to a connection of another type: what becomes of each column, told before anything is written.
+
+The columns of the source say the types; its first rows tell arrays from single values, and whether ids are UUIDs. What
+is left out or changes its meaning has a reason, and somebody has to agree to it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from dragoman.spellings import did_you_mean, near_names
+from dragoman_api.changes import NewColumn, NewObject, PlannedRequest
+from dragoman_api.columns import Column, ColumnKind, Note, Role, Written
+from dragoman_api.errors import ConfigurationError, ObjectNotFoundError, QueryError
+
+from .column_mapping import MemberPlaces
+from .copies import (
+    check_copy,
+    first_lines,
+    notes_on,
+    stored_columns,
+    why_lost,
+    with_whole_arrays,
+)
+from .new_objects import kind_named, plan_new
+from .translations import NESTED_KINDS, ObjectReader, Passage, Translation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dragoman.sessions.rows import Rows
+    from dragoman.sessions.session import Session
+    from dragoman_api.changes import Plan
+    from dragoman_api.columns import Description
+
+IDS = ("keep", "derive", "new")
+"""What becomes of the ids of rows."""
+
+UUIDS = "ids-are-uuids"
+"""The code of the note by which a driver's plan of a new object says that the ids of its rows are UUIDs."""
+
+UNCONFIRMED = "copy-unconfirmed"
+"""The code of the error for a copy that leaves out or changes what nobody has agreed to."""
+
+Ids = Literal["keep", "derive", "new"]
+
+_AS_TEXT = "as its JSON text, because there is no such type"
+_AS_NUMBERS = "as an array of numbers, in which no vectors are searched"
+_IDS_TOLD = {
+    "keep": "the rows keep their ids",
+    "derive": "each row gets the UUID that is derived from its id (version 5), the same in each copy",
+    "new": "the rows get new ids, so that a second copy adds them again",
+}
+_KINDS = {
+    ColumnKind.UNSIGNED: (ColumnKind.INTEGER, "as an integer with a sign: a value from 2^63 on is rejected"),
+    ColumnKind.DECIMAL: (ColumnKind.TEXT, "as a text of its digits"),
+    ColumnKind.TIME: (ColumnKind.TEXT, "as a text"),
+}
+
+
+class ColumnFate(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one column in a copy to a connection of another type.
+
+    Attributes:
+        column: The column of the source.
+        type: Its type there.
+        name: The column that receives its values; empty if it is left out.
+        target: The type of that column, or the one that it gets.
+        reason: Why it is left out, or what changes; empty if it is carried as it is.
+        consent: The caller asked for that, so nobody else has to agree.
+    """
+
+    column: str
+    type: str
+    name: str = ""
+    target: str = ""
+    reason: str = ""
+    consent: bool = False
+
+
+class CopyPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a copy to a connection of another type would do; nothing is written.
+
+    Attributes:
+        object: The object that receives the rows.
+        exists: It exists.
+        rows: The number of rows that were looked at.
+        columns: What becomes of each column.
+        ids: What becomes of the ids: the rows ``keep`` them, get UUIDs that are derived from them (``derive``), or get
+            ``new`` ones.
+        ids_reason: The same as a sentence.
+        ids_consent: The caller said so, or nothing else is possible without a loss.
+        notes: Further notes: of the target's driver on what it would make, and on fields that no column shows.
+        making: The request that makes the object; None if it exists.
+        passages: The columns that are carried.
+        id_column: The column of the ids that are carried; None for new ids.
+    """
+
+    object: str
+    exists: bool
+    rows: int
+    columns: list[ColumnFate]
+    ids: Ids
+    ids_reason: str
+    ids_consent: bool
+    notes: list[Note]
+    making: PlannedRequest | None
+    passages: list[Passage]
+    id_column: Column | None
+
+    @property
+    def doubtful(self) -> list[ColumnFate]:
+        """The columns that are left out or changed, which nobody has agreed to."""
+        return [column for column in self.columns if column.reason and not column.consent]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The plan as a document that a program reads."""
+        parts: dict[str, Any] = {name: getattr(self, name) for name in _TOLD}
+        request = self.making and self.making.request
+        return parts | {
+            "making": request and {"method": request.method, "path": request.path, "body": request.body},
+        }
+
+    def translation(self, description: Description) -> Translation:
+        """Return what makes rows of a table of the source's rows."""
+        return Translation(self.passages, description, id_column=self.id_column, derives=self.ids == "derive")
+
+    def check_confirmed(self) -> None:
+        """Check that the caller has agreed to all that is left out or changed.
+
+        Raises:
+            ConfigurationError: It has not (code ``copy-unconfirmed``); the hint names the arguments that agree.
+        """
+        columns = self.doubtful
+        if not columns and self.ids_consent:
+            return
+        parts = [f"{column.column!r}: {column.reason}" for column in columns]
+        parts += [] if self.ids_consent else [f"ids: {self.ids_reason}"]
+        left_out = {column.column: column.name for column in columns}
+        hints = [f"renamed={left_out!r}"] if left_out else []
+        hints += [] if self.ids_consent else [f"ids={self.ids!r}"]
+        text = f"a copy into {self.object!r} would leave out or change something: {'; '.join(parts)}"
+        raise ConfigurationError(text, hint=f"to agree to it: {', '.join(hints)}", code=UNCONFIRMED)
+
+
+_TOLD = ("object", "exists", "rows", "columns", "ids", "ids_reason", "notes")
+
+
+class _Draft(msgspec.Struct):
+    """One column while a copy is planned; `reason` with an empty `name` means that it is left out."""
+
+    source: Column
+    name: str
+    kind: ColumnKind | None = None
+    repeated: bool = False
+    dimensions: int | None = None
+    target: str = ""
+    reason: str = ""
+    consent: bool = False
+
+    def restore(self, other: _Draft) -> None:
+        """Take over what is said of the target."""
+        for name in ("name", "kind", "dimensions", "reason"):
+            setattr(self, name, getattr(other, name))
+
+    def fate(self) -> ColumnFate:
+        return ColumnFate(
+            column=self.source.name, type=self.source.type, name=self.name, target=self.target, reason=self.reason,
+            consent=self.consent,
+        )  # fmt: skip
+
+
+async def plan_copy(
+    rows: Rows,
+    target: Session,
+    object: str,  # noqa: A002 - the design's word
+    *,
+    renamed: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | None = None,
+    ids: str | None = None,
+    create: bool = False,
+) -> CopyPlan:
+    """Return what a copy of rows to a connection of another type would do; nothing is written.
+
+    Args:
+        rows: The rows.
+        target: The connection that receives them.
+        object: The object that receives them.
+        renamed: New names of columns by their old ones; an empty name leaves the column out.
+        types: The types of columns of an object that is made, by their new names.
+        ids: ``keep``, ``derive`` or ``new``; None to choose what loses nothing, else to ask.
+        create: The object may be made.
+
+    Raises:
+        ConfigurationError: An argument names what is not there, or two columns would become one.
+        ObjectNotFoundError: An object is missing, and `create` is not set.
+        UnsupportedOperationError: The object is missing, and the target's driver makes none.
+        QueryError: The driver cannot make this object.
+    """
+    check_copy(rows)
+    renamed, types = renamed or {}, types or {}
+    if ids is not None and ids not in IDS:
+        raise ConfigurationError(f"ids is {ids!r}; it can be {', '.join(IDS)}")
+    description = await rows.describe()
+    existing: Description | None = None
+    try:
+        existing = await target.describe(object)
+    except ObjectNotFoundError:
+        if not create:
+            raise
+    if rows.type == target.type:
+        if ids not in (None, "keep") or types:
+            text = f"{rows.connection} and {target.name} are {target.type}: a copy keeps ids and types"
+            raise ConfigurationError(text, hint="leave out what says another")
+        return await _plan_like(description, existing, target, object, renamed)
+    columns, lost = stored_columns(description)
+    lines = await first_lines(rows, description)
+    columns = with_whole_arrays(columns, lines)
+    keys = [column for column in description.columns if column.is_key and column.path]
+    _check_names(renamed, [*columns, *lost, *keys])
+    texts = [ObjectReader([*keys, *columns]).read(line)[0] for line in lines]
+    samples = {column.name: [row[at] for row in texts] for at, column in enumerate([*keys, *columns])}
+    key = keys[0] if len(keys) == 1 else None
+    if key is not None and renamed.get(key.name):  # the ids go into a column, too
+        columns = [key, *columns]
+    elif len(keys) > 1:
+        columns = [*keys, *columns]
+    drafts = [_drafted(column, renamed, samples.get(column.name, [])) for column in columns]
+    plan: Plan | None = None
+    if existing is not None:
+        if types:
+            raise ConfigurationError(f"types are for an object that is made, and {object!r} exists")
+        _match(drafts, existing)
+    else:
+        _choose_types(drafts, types)
+        plan = await _plan_new(target, object, drafts, fixed={*renamed})
+    _check_collisions(drafts)
+    notes = [note for note in (plan.notes if plan else ()) if note.code != UUIDS]
+    uuids = (
+        any(note.code == UUIDS for note in plan.notes)
+        if plan
+        else [column.type for column in existing.columns if column.is_key] == ["uuid"]
+        if existing
+        else False
+    )
+    leaves_ids = key is not None and renamed.get(key.name) == ""
+    chosen, reason, consent = _ids(
+        "new" if leaves_ids and ids is None else ids, key, samples.get(key.name, []) if key else [], uuids=uuids
+    )
+    notes += notes_on(lines, description)
+    fates = [draft.fate() for draft in drafts]
+    fates += [
+        ColumnFate(
+            column=column.name, type=column.type, reason=why_lost(column), consent=renamed.get(column.name) == ""
+        )
+        for column in lost
+    ]
+    return CopyPlan(
+        object=object, exists=existing is not None, rows=len(lines), columns=fates, ids=chosen, ids_reason=reason,
+        ids_consent=consent, notes=notes, making=plan.planned[0] if plan else None,
+        passages=[
+            Passage(source=draft.source, name=draft.name, kind=draft.kind, repeated=draft.repeated)
+            for draft in drafts if draft.name
+        ],
+        id_column=None if chosen == "new" else key,
+    )  # fmt: skip
+
+
+async def _plan_like(
+    description: Description, existing: Description | None, target: Session, name: str, renamed: Mapping[str, str]
+) -> CopyPlan:
+    """Plan a copy of rows as they are, into an object that exists or is made like theirs."""
+    plan = None if existing else await plan_new(target, NewObject(name, description.structure))
+    types = {column.name: column.type for column in existing.columns} if existing else {}
+    columns = []
+    for column in description.columns:
+        if not column.path or column.is_key or column.role is Role.SERVER:
+            continue
+        column_name = renamed.get(column.name, column.name)
+        target_type = types.get(column_name, "") if existing else column.type
+        reason = ""
+        if existing and column_name not in types:
+            reason = "there is no such column: the server adds it, or refuses the row"
+        elif target_type != column.type:
+            reason = "a value that does not fit makes a rejected row"
+        columns.append(
+            ColumnFate(
+                column=column.name, type=column.type, name=column_name, target=target_type, reason=reason, consent=True
+            )
+        )
+    return CopyPlan(
+        object=name, exists=existing is not None, rows=0, columns=columns, ids="keep", ids_reason=_IDS_TOLD["keep"],
+        ids_consent=True, notes=[], making=plan.planned[0] if plan else None, passages=[], id_column=None,
+    )  # fmt: skip
+
+
+# the columns
+
+
+def _check_names(renamed: Mapping[str, str], columns: Sequence[Column]) -> None:
+    names = [column.name for column in columns]
+    if unknown := next((name for name in renamed if name not in names), None):
+        text = f"the source has no column {unknown!r}{did_you_mean(near_names(unknown, names))}"
+        raise ConfigurationError(text, hint=f"its columns are {', '.join(names)}", code="column-unknown")
+
+
+def _drafted(column: Column, renamed: Mapping[str, str], texts: Sequence[bytes | None]) -> _Draft:
+    name = renamed.get(column.name, column.name)
+    if not name:
+        return _Draft(column, "", reason="left out, as you asked", consent=True)
+    vector = column.dimensions is not None
+    lists = not vector and column.multiple and any(text is not None and text[:1] == b"[" for text in texts)
+    nests = column.kind in NESTED_KINDS and not vector
+    repeated = vector or ((column.repeated or lists) and not nests)
+    draft = _Draft(column, name, repeated=repeated, consent=column.name in renamed)
+    if vector:
+        sizes = {
+            len(msgspec.json.decode(text, type=list[Any])) for text in texts if text is not None and text[:1] == b"["
+        }
+        draft.dimensions = column.dimensions or (sizes.pop() if len(sizes) == 1 else 0)
+    return draft
+
+
+# the target
+
+
+def _choose_types(drafts: Sequence[_Draft], types: Mapping[str, str]) -> None:
+    """Choose the types of the columns of an object that is to be made."""
+    names = [draft.name for draft in drafts if draft.name]
+    if unknown := next((name for name in types if name not in names), None):
+        text = f"no column of the new object is called {unknown!r}{did_you_mean(near_names(unknown, names))}"
+        raise ConfigurationError(text, hint=f"its columns are {', '.join(names)}", code="column-unknown")
+    for draft in drafts:
+        source = draft.source
+        if draft.name in types:
+            draft.kind, draft.dimensions, draft.consent = kind_named(types[draft.name], draft.name), None, True
+        elif draft.dimensions is not None:
+            draft.kind = ColumnKind.FLOAT
+        elif source.kind in NESTED_KINDS:
+            draft.kind = ColumnKind.JSON
+        else:
+            draft.kind, draft.reason = _KINDS.get(source.kind, (source.kind, ""))
+
+
+async def _plan_new(target: Session, name: str, drafts: Sequence[_Draft], *, fixed: set[str]) -> Plan:
+    """Plan the object; what its driver has no type or name for is carried in the next best way, with the reason."""
+    failure: QueryError | None = None
+    originals = [msgspec.structs.replace(draft) for draft in drafts]
+    changes = (_nested_as_text, _vectors_as_numbers, _names_as_words)
+    for chosen in chain.from_iterable(combinations(changes, count) for count in range(len(changes) + 1)):
+        for draft, original in zip(drafts, originals, strict=True):
+            draft.restore(original)
+        effects = [change(drafts, fixed) for change in chosen]
+        if not all(effects):
+            continue
+        _check_collisions(drafts)
+        columns = [
+            NewColumn(
+                draft.name, draft.kind or ColumnKind.TEXT, repeated=draft.repeated, dimensions=draft.dimensions
+            )
+            for draft in drafts if draft.name
+        ]  # fmt: skip
+        try:
+            plan = await plan_new(target, NewObject(name, columns=columns))
+        except QueryError as error:
+            failure = failure or error
+            continue
+        for draft in drafts:
+            if draft.name:
+                draft.target = _type_of(draft)
+        return plan
+    assert failure is not None
+    raise failure
+
+
+def _type_of(draft: _Draft) -> str:
+    if draft.dimensions is not None:
+        return f"vector of {draft.dimensions:,} numbers" if draft.dimensions else "vector"
+    return f"{draft.kind}{'[]' if draft.repeated else ''}"
+
+
+def _nested_as_text(drafts: Sequence[_Draft], _fixed: set[str]) -> bool:
+    chosen = [draft for draft in drafts if draft.name and draft.kind is ColumnKind.JSON]
+    for draft in chosen:
+        draft.kind, draft.reason = ColumnKind.TEXT, _AS_TEXT
+    days = [draft for draft in drafts if draft.name and draft.kind is ColumnKind.DATE and not draft.consent]
+    for draft in days:
+        draft.kind, draft.reason = ColumnKind.TIMESTAMP, "as the midnight (UTC) with which the day begins"
+    return bool(chosen or days)
+
+
+def _names_as_words(drafts: Sequence[_Draft], fixed: set[str]) -> bool:
+    """Rename columns whose names are no plain words; return whether there are any."""
+    changed = False
+    for draft in drafts:
+        if draft.name and draft.source.name not in fixed and (word := word_of(draft.name)) != draft.name:
+            because = f"as {word!r}: the driver refuses the name"
+            draft.reason = f"{draft.reason}; {because}" if draft.reason else because
+            draft.name, changed = word, True
+    return changed
+
+
+def word_of(name: str) -> str:
+    """Return a name of letters, digits and underscores that begins with none of the digits and no capital.
+
+    >>> word_of("address.city"), word_of("2nd place"), word_of("Title"), word_of("id")
+    ('address_city', '_2nd_place', 'title', 'id_')
+    """
+    word = re.sub(r"[^0-9A-Za-z_]", "_", name)
+    word = f"_{word}" if word[:1].isdigit() else word[:1].lower() + word[1:]
+    return f"{word}_" if word == "id" else word
+
+
+def _vectors_as_numbers(drafts: Sequence[_Draft], _fixed: set[str]) -> bool:
+    chosen = [draft for draft in drafts if draft.name and draft.dimensions is not None]
+    for draft in chosen:
+        draft.dimensions = None
+        draft.reason = f"{draft.reason}; {_AS_NUMBERS}" if draft.reason else _AS_NUMBERS
+    return bool(chosen)
+
+
+def _match(drafts: Sequence[_Draft], existing: Description) -> None:
+    """Find the columns of an object that exists."""
+    columns = {column.name: column for column in existing.columns}
+    places = MemberPlaces(existing)
+    vectors = [draft for draft in drafts if draft.name and draft.source.dimensions is not None]
+    vector_columns = [
+        column for column in existing.columns
+        if column.dimensions is not None and not column.members and column.written is not Written.NEVER
+    ]  # fmt: skip
+    if len(vectors) == len(vector_columns) == 1 and not vectors[0].consent and vectors[0].name not in columns:
+        vectors[0].name = vector_columns[0].name
+        vectors[0].reason = f"into {vector_columns[0].name!r}, the only vector there"
+    for draft in drafts:
+        if not draft.name:
+            continue
+        column = columns.get(draft.name)
+        if column is None and (place := places.find(draft.name)) is not None:
+            draft.target, draft.repeated = "vector" if draft.source.dimensions is not None else place.column, False
+        elif column is None:
+            reason = f"left out: {existing.object!r} has no such column"
+            draft.name, draft.reason, draft.consent = "", reason, False
+        elif column.is_key or column.written is Written.NEVER:
+            reason = "it is the id there" if column.is_key else column.reasons.get("edit", "no change can write it")
+            draft.name, draft.reason, draft.consent = "", f"left out: {reason}", False
+        else:
+            _fit(draft, column)
+
+
+def _fit(draft: _Draft, column: Column) -> None:
+    draft.kind, draft.target = column.kind, column.type
+    draft.repeated = column.repeated and column.dimensions is None
+    source = draft.source
+    nests = source.kind in NESTED_KINDS and source.dimensions is None
+    if nests and column.kind is ColumnKind.TEXT:
+        draft.reason = "as its JSON text"
+    elif source.dimensions is not None and column.dimensions is None and column.kind is not ColumnKind.JSON:
+        draft.reason = _AS_NUMBERS
+    elif source.dimensions is None and (nests != (column.kind in NESTED_KINDS) or source.kind is not column.kind):
+        draft.reason = "a value that does not fit makes a rejected row"
+
+
+def _check_collisions(drafts: Sequence[_Draft]) -> None:
+    sources: dict[str, str] = {}
+    for draft in drafts:
+        if draft.name and (other := sources.setdefault(draft.name, draft.source.name)) != draft.source.name:
+            text = f"the columns {other!r} and {draft.source.name!r} would both become {draft.name!r}"
+            hint = f"--map {draft.source.name}=NAME gives one of them another name, and --map {other}= leaves it out"
+            raise ConfigurationError(text, hint=hint, code="columns-collide")
+
+
+def _ids(
+    wished: str | None, key: Column | None, texts: Sequence[bytes | None], *, uuids: bool
+) -> tuple[Ids, str, bool]:
+    """Return what becomes of the ids, the same as a sentence, and whether nobody has to agree."""
+    if key is None:
+        if wished in ("keep", "derive"):
+            text = "the source has no single column of ids to keep"
+            raise ConfigurationError(text, hint="--ids new")
+        return "new", _IDS_TOLD["new"], True
+    are_uuids = all(text is not None and _is_uuid(text) for text in texts)
+    rejects = "; a row whose id is no UUID is rejected, because ids there are UUIDs"
+    if wished == "keep" or (wished is None and (not uuids or (are_uuids and bool(texts)) or key.type == "uuid")):
+        return "keep", _IDS_TOLD["keep"] + (rejects if uuids and key.type != "uuid" else ""), True
+    if wished == "new":
+        return "new", _IDS_TOLD["new"], True
+    if wished == "derive":
+        return "derive", _IDS_TOLD["derive"], True
+    return "derive", f"ids there are UUIDs, and these are not: {_IDS_TOLD['derive']}", False
+
+
+def _is_uuid(text: bytes) -> bool:
+    with suppress(ValueError):
+        return text[:1] == b'"' and bool(UUID(text[1:-1].decode()))
+    return False
