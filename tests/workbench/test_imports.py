@@ -14,6 +14,7 @@ import pytest
 
 from browsing import Tab, signed_in
 from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
+from dragoman_sample.fakes.weaviate import FakeWeaviate
 from dragoman_workbench.uploads import ReceivedFiles
 
 if TYPE_CHECKING:
@@ -304,7 +305,31 @@ async def test_rows_are_copied_to_another_connection_and_taken_back(two_tabs: Ta
     assert await rows_of(two_tabs, "attic", "books-too") == []
 
 
-async def test_a_copy_onto_itself_or_to_another_type_is_refused_and_a_filter_is_kept(two_tabs: Tab) -> None:
+async def test_a_copy_to_another_type_does_what_was_shown_or_nothing(two_tabs: Tab) -> None:
+    async with FakeWeaviate() as vectors:
+        values = {"host": "127.0.0.1", "port": str(vectors.port), "auth_method": "none"}
+        fields = {name: {"kind": "value", "value": value} for name, value in values.items()}
+        await two_tabs("connections/save", name="lab", type="weaviate", fields=fields)
+        await two_tabs("open", connection="lab")
+        asked = {"connection": "shop", "rows": {"object": "books"}, "target": "lab", "object": "Books"}
+        number = int((await two_tabs("count", connection="shop", rows=asked["rows"]))["rows"])
+        plan = await two_tabs("imports/plan_copy", **asked)
+        assert (plan["differs"], plan["exists"], plan["ids"], plan["ids_consent"]) == (True, False, "derive", False)
+        changed = {column["name"]: column["to"] for column in plan["columns"] if column["reason"]}
+        left = next(column["name"] for column in plan["columns"] if column["name"] not in changed)
+        gone = await two_tabs.failure("imports/copy", **asked, making=plan["making"], ids="derive" if changed else None)
+        assert gone["code"] == "plan-gone"
+        asked |= {"renamed": changed | {left: ""}, "ids": "derive"}
+        plan = await two_tabs("imports/plan_copy", **asked)
+        column = next(column for column in plan["columns"] if column["name"] == left)
+        assert (column["to"], column["reason"], column["consent"]) == ("", "left out, as you asked", True)
+        job = await ended(two_tabs, (await two_tabs("imports/copy", **asked, making=plan["making"]))["id"])
+        assert (job["state"], job["counts"]["applied"]) == ("finished", number)
+        undone = await ended(two_tabs, (await two_tabs("imports/undo", id=job["id"]))["id"])
+        assert undone["counts"]["applied"] == number
+
+
+async def test_a_copy_onto_itself_is_refused_and_a_filter_is_kept(two_tabs: Tab) -> None:
     asked = {"connection": "shop", "rows": {"object": "books"}, "object": "books"}
     own = await two_tabs.failure("imports/plan_copy", **asked, target="shop")
     assert "onto themselves" in own["message"]

@@ -339,6 +339,8 @@ def _choose_types(drafts: Sequence[_Draft], types: Mapping[str, str]) -> None:
         raise ConfigurationError(text, hint=f"its columns are {', '.join(names)}", code="column-unknown")
     for draft in drafts:
         source = draft.source
+        if not draft.name:
+            continue
         if draft.name in types:
             draft.kind, draft.dimensions, draft.consent = kind_named(types[draft.name], draft.name), None, True
         elif draft.dimensions is not None:
