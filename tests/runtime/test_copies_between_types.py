@@ -160,6 +160,13 @@ async def test_every_value_of_a_search_engine_arrives_in_a_vector_database(serve
     assert notes["nulls-left-out"].reason.startswith("1 row holds a null")
     assert {note.column for note in report.notes if note.code == "values-respelled"} == {"sold", "tags"}
     assert [path.name for path in tmp_path.iterdir()] == ["home"]  # no file on the way
+    back = await dragoman.load(shop, "back", rows=lab.rows("Orders"), create=True)
+    assert (back.counts["applied"], back.notes) == (3, [])
+    await send(shop, "POST /back/_refresh")
+    rows = {row_id: row["_source"] for row_id, row in (await stored(shop, "back")).items()}
+    assert rows == {whole["id"]: {**whole["properties"], "place": rows[whole["id"]]["place"],
+                                  "lines": rows[whole["id"]]["lines"], "vector": {"v": [1, 0.5, 0.25]}},
+                    bare["id"]: bare["properties"], empty["id"]: empty["properties"]}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ class Writer:
 
     Attributes:
         stopped: The error because of which nothing more is sent; None while there is none.
-        notes: The notes of all plans, each once, by code and reason.
+        notes: The notes of all plans, each once, by code, column and reason.
         settled: The event that is set after the next batch, and then replaced by a new one.
     """
 
@@ -65,7 +65,7 @@ class Writer:
         self._session, self._ledger, self._object, self._one = session, ledger, object, one
         self._on_conflict, self._sends, self._preview = on_conflict, sends, preview
         self.stopped: Exception | None = None
-        self.notes: dict[tuple[str, str], Note] = {}
+        self.notes: dict[tuple[str, str | None, str], Note] = {}
         self._refused = 0
         self.settled = anyio.Event()
 
@@ -135,7 +135,7 @@ class Writer:
             half = len(records) // 2
             waiting += [records[half:], records[:half]]
             return None
-        self.notes |= {(note.code, note.reason): note for note in plan.notes}
+        self.notes |= {(note.code, note.column, note.reason): note for note in plan.notes}
         rows = [row for planned in plan.planned for row in planned.by_row]
         if undo and len(plan.undo) != len(rows):
             text = f"the driver {self._session.plugin} cannot build an undo for these changes"

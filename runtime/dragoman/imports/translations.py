@@ -167,9 +167,10 @@ class Translation:
             derives: Each id becomes a UUID that is derived from it.
         """
         members = (*description.server_members, description.object_member)
-        self._keys = RowKeys(description.columns, server_members=filter(None, members))
         ids = [] if id_column is None else [id_column]
-        self._reader = ObjectReader([*ids, *(passage.source for passage in passages)], self._keys)
+        columns = [*ids, *(passage.source for passage in passages)]
+        self._keys = RowKeys([*description.columns, *columns], server_members=filter(None, members))
+        self._reader = ObjectReader(columns, self._keys)
         self._respelled: Counter[str] = Counter()
         self._nulls = 0
         self._derives = derives

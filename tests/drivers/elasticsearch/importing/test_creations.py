@@ -11,7 +11,7 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
 from dragoman.imports.checkpoints import checkpoint_path
 from dragoman.imports.loads import Load, LoadOptions, load
-from dragoman.imports.new_objects import make_object, plan_object, sampled
+from dragoman.imports.new_objects import make_object, plan_new, sampled
 from dragoman.imports.records import Record, Wishes
 from dragoman_api import QueryError, hookimpl
 from dragoman_api.changes import NewColumn, NewObject, Plan
@@ -67,7 +67,7 @@ class Rules:
         file = tmp_path / "o.rows"
         await export(es, name, file, format="rows")
         like = (await session(es).describe(name)).structure
-        planned = await plan_object(session(es), NewObject(target, like))
+        [planned] = (await plan_new(session(es), NewObject(target, like))).planned
         await make_object(session(es), target, planned)
         assert (await load(session(es), target, file=file, format="rows")).counts["applied"] == 1
         assert await stored(es, target) == await stored(es, name)

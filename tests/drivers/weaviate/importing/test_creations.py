@@ -11,7 +11,7 @@ from drivers.weaviate.importing.test_loads import OBJECTS, TYPES, session, store
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 
 from dragoman.imports.loads import load
-from dragoman.imports.new_objects import make_object, plan_object
+from dragoman.imports.new_objects import make_object, plan_new
 from dragoman_api import QueryError
 from dragoman_api.changes import NewColumn, NewObject
 from dragoman_api.columns import ColumnKind
@@ -56,7 +56,7 @@ class Rules:
         file = tmp_path / "o.rows"
         await Line(wv.driver)(file, name=source, format="rows", columns=["vector"])
         like = (await session(wv).describe(source)).structure
-        planned = await plan_object(session(wv), NewObject(target, like))
+        [planned] = (await plan_new(session(wv), NewObject(target, like))).planned
         await make_object(session(wv), target, planned)
         assert (await load(session(wv), target, file=file, format="rows")).counts["applied"] == 3
         assert await stored(wv, target) == await stored(wv, source)
