@@ -129,7 +129,11 @@ def test_each_method_has_the_signature_and_the_documentation_of_the_asynchronous
 
 def test_a_blocking_load_has_the_signature_of_the_asynchronous_one_which_also_copies():
     ours, theirs = (list(inspect.signature(each).parameters.values()) for each in (BlockingSession.load, dragoman.load))
-    assert ours[1:] == [parameter for parameter in theirs[1:] if parameter.name != "rows"]
+    of_copies = ("rows", "ids", "confirm")
+    expected = [parameter for parameter in theirs[1:] if parameter.name not in of_copies]
+    file = expected.index(next(parameter for parameter in expected if parameter.name == "file"))
+    assert ours[file + 1].default is inspect.Parameter.empty  # without rows, there is nothing else to load
+    assert [*ours[1 : file + 1], *ours[file + 2 :]] == [*expected[:file], *expected[file + 1 :]]
 
 
 def test_a_file_is_loaded_and_a_failure_is_that_of_the_load(memory, tmp_path):

@@ -304,6 +304,7 @@ async def test_no_part_of_a_body_is_so_extreme_that_the_server_fails(shop_tab, r
     headers = {"Dragoman-Secret": shop_tab.secret, "Content-Type": "application/json"}
     if "copy" in route:
         usual |= {"target": "shop", "object": "books", "making": "", "rows": {"object": "orders", "filters": [row]}}
+        usual |= {"renamed": {}, "ids": None}
     elif route.startswith("imports/"):
         csv = {"data": b"total\n1\n", "headers": {**headers, "Content-Type": "application/octet-stream"}}
         async with shop_tab.http.post("/upload?name=a.csv", **csv) as answer:
