@@ -217,7 +217,7 @@ class Writer:
         if self._refused <= _NAMED + 1:
             row = f"row {record.number}: {reason}"
             text = row if self._refused <= _NAMED else "further rows would not be sent"
-            self.notes["row-refused", text] = Note(code="row-refused", reason=text)
+            self.notes["row-refused", None, text] = Note(code="row-refused", reason=text)
 
 
 def _is_lost(plan: Plan | None, error: DragomanError) -> bool:
