@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from workbench.browser.conftest import address_of
 from workbench.browser.test_flows import command, visit
-from workbench.browser.walking import write_filter
+from workbench.browser.walking import becomes, write_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +73,9 @@ def test_the_menu_of_a_row_shows_similar_rows_with_their_distances_first(article
     assert chip(articles).inner_text() == f"similar to {origin}"
     articles.get_by_text("the nearest 100 rows").wait_for()
     assert heads(articles)[0] == "_distance"
+    vectors = articles.locator(".cell.vector > .bars:visible")
+    becomes(articles, lambda: vectors.count() > 0)
+    assert articles.locator(".cell:not(.vector) > .bars:visible").count() == 0  # it would strike a number through
     for name in ("Export", "At a glance"):  # they would be of all rows
         assert articles.get_by_role("button", name=name, exact=True).count() == 0
     chip(articles).click()
