@@ -25,8 +25,10 @@ patiently = (trap 'kill $$! 2>/dev/null; exit' TERM; n=0; while sleep $(TICK) >/
   echo "  $(1): $$n s so far"; done) & ticker=$$!; trap 'kill $$ticker' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; $(2)
 
 # uv installs in a tenth of pip's time, most of which is the resolving: where there is none, pip installs uv first. Where
-# uv cannot install, as behind a proxy that only pip's settings know, pip does it. Both trust what the machine trusts.
-export UV_NATIVE_TLS ?= 1
+# uv cannot install, as behind a proxy that only pip's settings know, pip does it. Both trust what the machine trusts:
+# uv has two names for that, and warns of the older one where the other is absent.
+export UV_SYSTEM_CERTS ?= 1
+export UV_NATIVE_TLS ?= $(UV_SYSTEM_CERTS)
 pip = $(BIN)/python -m pip install -q --disable-pip-version-check
 uv = $$(command -v uv || echo $(BIN)/uv)
 make_venv = if command -v uv >/dev/null; then uv venv -q --allow-existing --python "$(PYTHON)" $(VENV); \

@@ -24,6 +24,8 @@ PLUGINS = Path(__file__).parent
 PAGE = PLUGINS / "workbench/page"
 PINS = PLUGINS.parent / "tests/constraints.txt"
 EXTRAS = {"dragoman": "[author,arrow,mcp,otel,sample,workbench,zstd]", "dragoman_dask": "[s3]"}
+SYSTEM_CERTS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
+"""Makes uv trust what the machine trusts, by the name of today and by that of older releases."""
 WHEELS_BILL, PAGE_BILL = "wheels.cdx.json", "page.cdx.json"
 
 
@@ -74,7 +76,7 @@ def page_bill(*, now: datetime) -> str:
 
 def ask(*command: str, folder: Path | None = None, **variables: str) -> str:
     """Run a program and return what it prints."""
-    environment = {"UV_NATIVE_TLS": "1", **os.environ, **variables}
+    environment = {**SYSTEM_CERTS, **os.environ, **variables}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the bill of materials failed: {' '.join(command[:4])}\n{done.stderr}")

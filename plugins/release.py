@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -44,11 +46,13 @@ def release(folder: Path, keys: Path | None = None) -> list[Path]:
 
     Raises:
         FileExistsError: The folder holds something else.
-        ReleaseError: There are keys, and they lie where they could be published, or the tree is not what a tag names.
+        ReleaseError: There are keys, and they lie where they could be published, the project has no public address, or
+            the tree is not what a tag names.
             What was built holds a key, or was changed meanwhile.
     """
     if keys:
         check_place(keys, folder)
+        check_urls()
         check_tag()
     earlier = [*folder.iterdir()] if folder.exists() else []
     for path in earlier:
@@ -73,17 +77,45 @@ class ReleaseError(Exception):
 
 def build_archives(folder: Path) -> list[Path]:
     """Build the sdist and the wheel of each distribution. Raises ReleaseError if there is a private key in one."""
-    archives = [
-        Path(path)
-        for project in DISTRIBUTIONS
-        for builder in (SdistBuilder(str(project)), WheelBuilder(str(project)))
-        for path in builder.build(directory=str(folder), versions=["standard"])
-    ]
+    urls = project_urls(ROOT)
+    with tempfile.TemporaryDirectory() as temporary:
+        archives = [
+            Path(path)
+            for project in DISTRIBUTIONS
+            for tree in [with_urls(project, urls, Path(temporary)) if urls and project != ROOT else project]
+            for builder in (SdistBuilder(str(tree)), WheelBuilder(str(tree)))
+            for path in builder.build(directory=str(folder), versions=["standard"])
+        ]
     for archive in archives:
         if key_files := [name for name in members(archive) if name.endswith(KEY_ENDING)]:
             archive.unlink()
             raise ReleaseError(f"{archive.name} would publish a key: {', '.join(key_files)}")
     return archives
+
+
+def project_urls(project: Path) -> dict[str, str]:
+    """Return the addresses that a distribution names in its `pyproject.toml`."""
+    document = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    return dict(document["project"].get("urls", {}))
+
+
+def with_urls(project: Path, urls: dict[str, str], folder: Path) -> Path:
+    """Copy a distribution's sources into a folder, with addresses that they do not name: an sdist holds them, too.
+
+    Raises:
+        ReleaseError: It has addresses of its own.
+    """
+    if project_urls(project):
+        raise ReleaseError(f"{project}/pyproject.toml has [project.urls]: move them to {ROOT}/pyproject.toml")
+    tree = folder / project.name
+    shutil.copytree(project, tree, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
+    if (ROOT / ".gitignore").exists():
+        shutil.copy(ROOT / ".gitignore", folder)  # the builder looks for it above the sources
+    with (tree / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write(
+            "".join(["\n[project.urls]\n", *(f"{json.dumps(name)} = {json.dumps(urls[name])}\n" for name in urls)])
+        )
+    return tree
 
 
 def members(archive: Path) -> list[str]:
@@ -104,6 +136,16 @@ def check_place(keys: Path, folder: Path) -> None:
     for public in (ROOT, folder):
         if keys.resolve().is_relative_to(public.resolve()):
             raise ReleaseError(f"{keys} lies in {public}: keep the keys elsewhere")
+
+
+def check_urls() -> None:
+    """Raise ReleaseError unless the project names where people find it, in addresses that everybody can open."""
+    place, urls = ROOT / "pyproject.toml", project_urls(ROOT)
+    if not urls:
+        example = '[project.urls] with Homepage = "https://…", Source = "https://…" and Issues = "https://…"'
+        raise ReleaseError(f"the project has no public address: add {example} to {place}, or build without KEYS")
+    if bad := [name for name, url in urls.items() if not url.startswith("https://")]:
+        raise ReleaseError(f"{', '.join(bad)} in [project.urls] of {place} must begin with https://")
 
 
 def check_tag() -> None:

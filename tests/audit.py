@@ -1,7 +1,7 @@
 """Ask what is known to be vulnerable among the pinned packages and the page's: `python -m tests.audit`.
 
-Exit codes: 0 nothing is known but what `audit_exceptions.toml` excuses, 1 something is, 3 a service did not answer for
-every package, so nobody knows.
+Exit codes: 0 nothing is known but what `audit_exceptions.toml` excuses, 1 something is, 2 that file cannot be read, 3 a
+service did not answer for every package, so nobody knows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from packaging.utils import canonicalize_name
+from tests.installs import SYSTEM_CERTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,8 +29,12 @@ ROOT = Path(__file__).parents[1]
 PINS = ROOT / "tests/constraints.txt"
 PAGE = ROOT / "plugins/workbench/page"
 EXCEPTIONS = ROOT / "tests/audit_exceptions.toml"
-KNOWN, UNKNOWN = 1, 3
+KNOWN, UNUSABLE, UNKNOWN = 1, 2, 3
 SECONDS = 600
+
+
+class ExceptionsError(Exception):
+    """The file of exceptions is not as its own comment says."""
 
 
 class SilentError(Exception):
@@ -44,19 +50,26 @@ class Advisory:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Excuse:
+class Excuse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An advisory that does no harm here, for a reason, until a day."""
 
     package: str
     id: str
-    reason: str
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
     until: date
 
 
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    exception: list[Excuse] = []
+
+
 def excuses(path: Path = EXCEPTIONS) -> list[Excuse]:
-    """Read the exceptions. Raises TypeError if one lacks a reason or a date."""
-    return [Excuse(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("exception", ())]
+    """Read the exceptions. Raises ExceptionsError if the file is none, or if one lacks a reason or a date."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return msgspec.convert(document, _Document).exception
+    except (OSError, ValueError) as error:  # msgspec's own and that of TOML are ValueErrors
+        raise ExceptionsError(f"{path} cannot be read: {error}") from error
 
 
 def audit_wheels(pins: Path = PINS, *options: str) -> list[Advisory]:
@@ -125,7 +138,7 @@ def page_advisories(answer: dict[str, Any]) -> list[Advisory]:
 
 def ask(name: str, command: list[str], folder: Path = ROOT, **variables: str) -> dict[str, Any]:
     """Run a program that prints JSON; any exit code will do. Raises SilentError."""
-    environment = {"UV_NATIVE_TLS": "1", **os.environ, **variables}
+    environment = {**SYSTEM_CERTS, **os.environ, **variables}
     try:
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -153,6 +166,11 @@ def judge(advisories: list[Advisory], excused: list[Excuse], today: date) -> lis
 
 def main() -> int:
     """Ask both services, print the answers, and return the exit code."""
+    try:
+        excused = excuses()
+    except ExceptionsError as error:
+        print(error, file=sys.stderr)
+        return UNUSABLE
     advisories, silent = list[Advisory](), False
     for name, audit in (("the pinned packages", audit_wheels), ("the page's packages", audit_page)):
         try:
@@ -163,7 +181,6 @@ def main() -> int:
         else:
             advisories += told
             print(f"{name}: {len(set(told))} advisories", flush=True)
-    excused = excuses()
     faults = judge(advisories, excused, datetime.now(UTC).date())
     for line in faults:
         print(line)

@@ -31,6 +31,8 @@ EXTRAS = ("", "workbench", "mcp", "dask")
 USER = 65534
 BECOME = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env")
 """What it runs is found by `env`, which has the rights of the user alone; setpriv still has those of root."""
+SYSTEM_CERTS = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
+"""Makes uv trust what the machine trusts, by the name of today and by that of older releases."""
 SECONDS = 300
 KEPT = ("PATH", "LANG", "PIP_CERT", "PIP_INDEX_URL", "PIP_FIND_LINKS", "PIP_DEFAULT_TIMEOUT", "SSL_CERT_FILE",
         "UV_INDEX_URL", "UV_DEFAULT_INDEX", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")  # fmt: skip
@@ -66,7 +68,7 @@ class Place:
         pipx = {"PIPX_HOME": str(self.folder / "pipx"), "PIPX_BIN_DIR": str(self.folder / "pipx-bin")}
         cache = self.release.parent / f"cache-{'ordinary' if self.python.become else 'own'}"
         caches = {"PIP_CACHE_DIR": str(cache / "pip"), "UV_CACHE_DIR": str(cache / "uv")}
-        more = {"UV_NATIVE_TLS": "1", "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        more = {**SYSTEM_CERTS, "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         return {**shared, **tools, **pipx, **caches, **more, "HOME": str(self.folder), "TMPDIR": str(self.folder)}
 
     def run(self, *words: object) -> None:

@@ -7,6 +7,7 @@ may follow the folder; by default, all that a distribution declares.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from tests.installs import uv
+from tests.installs import SYSTEM_CERTS, uv
 from tests.lowest_versions import declared, lowest_versions
 from tests.main_job import Installed, JobError, do, sample_cluster
 
@@ -45,9 +46,10 @@ def install(folder: Path, release: Path, pin: str) -> Path:
     wheels = {path.name.split("-")[0]: path for path in release.glob("*.whl")}
     host = f"dragoman[author,arrow,mcp,otel,workbench,zstd] @ {wheels.pop('dragoman').as_uri()}"
     dask = f"dragoman-dask[s3] @ {wheels.pop('dragoman_dask').as_uri()}"
-    target = ["--python", folder / "env/bin/python", "--native-tls", host, dask, *wheels.values(), pin]
+    target = ["--python", folder / "env/bin/python", host, dask, *wheels.values(), pin]
     for words in (["venv", "-q", "--python", sys.executable, folder / "env"], ["pip", "install", "-q", *target]):
-        done = subprocess.run([uv(), *words], capture_output=True, text=True, check=False)
+        environment = {**SYSTEM_CERTS, **os.environ}
+        done = subprocess.run([uv(), *words], env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise JobError(done.stderr)
     return folder / "env/bin/dragoman"

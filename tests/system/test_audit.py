@@ -13,10 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests import audit
 from tests.audit import (
     PAGE,
     PINS,
     Advisory,
+    ExceptionsError,
     Excuse,
     SilentError,
     audit_page,
@@ -120,9 +122,29 @@ def test_an_exception_excuses_one_advisory_until_its_day():
 
 def test_the_exceptions_have_a_reason_and_a_date(tmp_path: Path):
     assert all(excuse.reason and isinstance(excuse.until, date) for excuse in excuses())
-    (tmp_path / "bare.toml").write_text('[[exception]]\npackage = "preact"\nid = "GHSA-1"\n')
-    with pytest.raises(TypeError, match="reason"):
-        excuses(tmp_path / "bare.toml")
+    bare = '[[exception]]\npackage = "preact"\nid = "GHSA-1"\n'
+    whole = f'{bare}reason = "why"\nuntil = 2027-01-01\n'
+    (tmp_path / "whole.toml").write_text(whole)
+    assert excuses(tmp_path / "whole.toml") == [Excuse("preact", "GHSA-1", "why", date(2027, 1, 1))]
+    for text, reason in {
+        bare: "reason", f'{bare}reason = ""\n': "length", f'{bare}reason = "why"\nuntil = "soon"\n': "until",
+        whole.replace("[[exception]]", "[[exceptions]]"): "exceptions", f"{whole}more = 1\n": "more", "[[": "key part",
+        whole.replace("[[exception]]", "[exception]"): "array", whole.replace("why", "\udcff"): "utf-8",
+    }.items():  # fmt: skip
+        (tmp_path / "bad.toml").write_text(text, errors="surrogateescape")
+        with pytest.raises(ExceptionsError, match=reason):
+            excuses(tmp_path / "bad.toml")
+    with pytest.raises(ExceptionsError, match="No such file"):
+        excuses(tmp_path / "none.toml")
+
+
+def test_a_file_of_exceptions_that_cannot_be_read_has_an_exit_code_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(audit, "excuses", lambda: excuses(tmp_path / "none.toml"))
+    monkeypatch.setattr(audit, "audit_wheels", None)  # nothing is asked
+    assert audit.main() == 2
+    assert "none.toml cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tests.installs import MINORS, install_and_do, pythons, release_beside
+from tests.installs import MINORS, SYSTEM_CERTS, install_and_do, pythons, release_beside
 from tests.lowest_versions import declared
 from tests.lowest_versions import requirements as lowest
 from tests.main_job import JobError, sample_cluster
@@ -34,6 +34,10 @@ from bundled_drivers import MANIFESTS
 
 ROOT = Path(__file__).parents[2]
 DATE = "1800000000"
+ADDRESS = "https://example.org/dragoman"
+CACHES = {"UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache/uv")),
+          "npm_config_cache": str(Path.home() / ".npm")}  # fmt: skip
+"""What was downloaded is taken from there, whatever the home is."""
 BILLS = ("wheels", "page")
 NAMES = {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_sample", "dragoman_workbench"}
 DISTRIBUTIONS = [ROOT, *(ROOT / "plugins" / name.removeprefix("dragoman_") for name in NAMES - {"dragoman"})]
@@ -83,8 +87,14 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_release(tmp_path_factory.mktemp("release"))
 
 
-def make_release(folder: Path) -> Path:
-    """Make a release from a copy of the sources, with the keys that lie beside it."""
+def make_release(folder: Path, *, umask: int = 0o002, **variables: str) -> Path:
+    """Make a release from a copy of the sources, with the keys that lie beside it.
+
+    Args:
+        folder: Where the copy and the keys are.
+        umask: That of the person who checked the sources out, and who makes the release.
+        variables: Further ones of its environment.
+    """
     tree = folder / "tree"
     spare = shutil.ignore_patterns("__pycache__", "bundled", ".venv", "cache", "*.pyc", "node_modules")
     for name in ("runtime", "registry", "plugins"):
@@ -92,11 +102,22 @@ def make_release(folder: Path) -> Path:
     for name in (".gitignore", "pyproject.toml", "README.md", "LICENSE", "Makefile", "tests/constraints.txt"):
         (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)
-    (tree / ".venv").symlink_to(Path(sys.prefix))
+    publish_address(tree)
     commit(tree, tag="v1.0.0")
+    for path in (tree, *tree.rglob("*")):
+        path.chmod((0o777 if path.is_dir() or path.stat().st_mode & 0o100 else 0o666) & ~umask)
+    (tree / ".venv").symlink_to(Path(sys.prefix))
     command = ["make", "-o", ".venv/.demo", "-o", ".venv/.workbench", "release", f"KEYS={folder / 'keys'}"]
-    run(*command, cwd=tree, env={**os.environ, "SOURCE_DATE_EPOCH": DATE})
+    run(*command, cwd=tree, umask=umask, env={**os.environ, "SOURCE_DATE_EPOCH": DATE, **variables})
     return tree
+
+
+def publish_address(tree: Path) -> None:
+    """Name a public address of the project, without which no real keys sign, unless it has one."""
+    if "urls" in tomllib.loads((tree / "pyproject.toml").read_text())["project"]:
+        return
+    with (tree / "pyproject.toml").open("a") as file:
+        file.write(f'\n[project.urls]\nHomepage = "{ADDRESS}"\n')
 
 
 def commit(tree: Path, *, tag: str = "") -> None:
@@ -173,8 +194,8 @@ def test_the_first_hour_runs_on_the_wheels_with_the_lowest_versions_that_they_de
     python = tmp_path / "env/bin/python"
     host = f"dragoman[author,arrow,mcp,workbench,zstd] @ {wheels['dragoman'].as_uri()}"
     others = [wheels[name] for name in ("dragoman_api", "dragoman_mcp", "dragoman_sample", "dragoman_workbench")]
-    install = [uv, "pip", "install", "-q", "--native-tls", "--python", python, "-c", "lowest.txt"]
-    run(*install, host, *others, cwd=tmp_path)
+    install = [uv, "pip", "install", "-q", "--python", python, "-c", "lowest.txt"]
+    run(*install, host, *others, cwd=tmp_path, env={**SYSTEM_CERTS, **os.environ})
     environment = {**os.environ, "HOME": str(tmp_path), "DRAGOMAN_HOME": str(tmp_path / "home")}
     run(python, "-m", "docs.demo", cwd=ROOT, env=environment)
     dragoman = python.with_name("dragoman")
@@ -212,15 +233,26 @@ def test_every_wheel_has_its_licence_and_the_page_those_of_the_packages_in_it(tr
 
 
 @pytest.mark.slow
-def test_the_same_sources_keys_and_date_give_the_same_bytes_in_another_folder(tree: Path, tmp_path: Path):
-    shutil.copytree(tree.parent / "keys", tmp_path / "another/keys")
-    dist, again = tree / "dist", make_release(tmp_path / "another") / "dist"
+def test_the_same_sources_keys_and_date_give_the_same_bytes_to_another_person(tree: Path, tmp_path: Path):
+    """In another folder, with another umask, home, time zone, language, order of names and hash seed."""
+    another = tmp_path / "another"
+    shutil.copytree(tree.parent / "keys", another / "keys")
+    place = {"HOME": str(another), "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "LANGUAGE": "tr", "PYTHONHASHSEED": "7"}
+    dist, again = tree / "dist", make_release(another, umask=0o077, **place, **CACHES) / "dist"
+    assert [oct((made / "SHA256SUMS").stat().st_mode & 0o777) for made in (dist, again)] == ["0o664", "0o600"]
     names = {path.name for path in dist.iterdir()}
     assert names == {f"{name}-1.0.0{end}" for name in NAMES for end in (".tar.gz", "-py3-none-any.whl")} | {
         "SHA256SUMS",
         "wheels.cdx.json",
         "page.cdx.json",
     }
+    urls = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["urls"]
+    for wheel in wheels_of(tree).values():
+        [metadata] = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA")]
+        lines = zipfile.ZipFile(wheel).read(metadata).decode().splitlines()
+        assert {line for line in lines if line.startswith("Project-URL")} == {
+            f"Project-URL: {name}, {url}" for name, url in urls.items()
+        }
     assert {path.name: path.read_bytes() for path in again.iterdir()} == {
         name: (dist / name).read_bytes() for name in names
     }
@@ -282,7 +314,7 @@ def test_each_published_distribution_says_on_which_pythons_it_runs():
         assert {name for name in told if "Python :: 3." in name} == promised, project
 
 
-def test_keys_sign_only_the_tagged_commit_of_a_clean_tree(tmp_path: Path):
+def test_keys_sign_only_the_tagged_commit_of_a_clean_tree_with_an_address(tmp_path: Path, script: dict[str, Any]):
     tree = tmp_path / "tree"
     shutil.copytree(
         ROOT / "plugins",
@@ -300,6 +332,14 @@ def test_keys_sign_only_the_tagged_commit_of_a_clean_tree(tmp_path: Path):
         return done.stderr
 
     shutil.copy(ROOT / ".gitignore", tree)
+    if not script["project_urls"](ROOT):
+        assert "no public address: add [project.urls] with Homepage" in refusal()
+        assert f"to {tree}/pyproject.toml, or build without KEYS" in refusal()
+        publish_address(tree)
+    text = (tree / "pyproject.toml").read_text()
+    (tree / "pyproject.toml").write_text(text.replace('= "https://', '= "http://'))
+    assert "in [project.urls] of" in refusal()
+    (tree / "pyproject.toml").write_text(text)
     assert "is no checkout of git" in refusal()
     commit(tree, tag="v0.9.9")
     assert "the commit lacks the tag v1.0.0" in refusal()
@@ -363,6 +403,32 @@ def test_a_key_in_an_archive_stops_a_release(tmp_path: Path, script: dict[str, A
     with (project.parent / "pyproject.toml").open("a") as file:
         file.write('[tool.hatch.build.targets.sdist]\nexclude = ["*.pem"]\n')
     with pytest.raises(Exception, match=r"tiny-1-py3-none-any.whl would publish a key: tiny/root.pem"):
+        script["build_archives"](tmp_path / "dist")
+
+
+def test_every_distribution_names_the_addresses_of_the_project(
+    tmp_path: Path, script: dict[str, Any], project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    address = {"Homepage": ADDRESS, 'Où "ça"': f"{ADDRESS}/é"}
+    monkeypatch.setitem(script, "ROOT", root := tmp_path / "root")
+    root.mkdir()
+    lines = "".join(f"{json.dumps(name)} = {json.dumps(url)}\n" for name, url in address.items())
+    (root / "pyproject.toml").write_text(f"[project]\n[project.urls]\n{lines}")
+    sdist, wheel = script["build_archives"](tmp_path / "dist")
+    metadata = [zipfile.ZipFile(wheel).read("tiny-1.dist-info/METADATA")]
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    metadata.append((tmp_path / "tiny-1/PKG-INFO").read_bytes())
+    for text in metadata:
+        assert [line for line in text.decode().splitlines() if line.startswith("Project-URL")] == [
+            f"Project-URL: {name}, {url}" for name, url in address.items()
+        ]
+    [again] = WheelBuilder(str(tmp_path / "tiny-1")).build(directory=str(tmp_path / "again"), versions=["standard"])
+    assert Path(again).read_bytes() == wheel.read_bytes()
+    assert "urls" not in (project.parent / "pyproject.toml").read_text()
+    with (project.parent / "pyproject.toml").open("a") as file:
+        file.write(f'[project.urls]\nHomepage = "{ADDRESS}"\n')
+    with pytest.raises(Exception, match=r"\[project.urls\]: move them to"):
         script["build_archives"](tmp_path / "dist")
 
 

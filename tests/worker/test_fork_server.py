@@ -442,10 +442,9 @@ async def test_a_start_that_is_cancelled_at_any_moment_leaves_no_process(
         with anyio.move_on_after(seconds):
             async with make():
                 await anyio.sleep_forever()
-    with anyio.fail_after(5):
-        while children() != before:
+    with anyio.fail_after(5):  # a thread may still wait for the server, with descriptors and no process yet
+        while children() != before or len([*Path("/proc/self/fd").iterdir()]) > descriptors + 1:
             await anyio.sleep(0.02)
-    assert len([*Path("/proc/self/fd").iterdir()]) <= descriptors + 1
 
 
 async def test_a_start_that_is_cancelled_does_not_wait_for_the_server(workshop: Workshop, forks: ThreadForks) -> None:

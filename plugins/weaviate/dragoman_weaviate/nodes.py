@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from dragoman_api import DragomanError, Note
 from dragoman_api.columns import Condition, ConditionLevel
 from dragoman_api.connections import ServerNode, ServerStatus
-from dragoman_api.errors import AccessDeniedError, AuthenticationError
+from dragoman_api.errors import AccessDeniedError, AuthenticationError, QueryError
 from dragoman_api.kit.exchanges import Exchange, ask, get
 
 from . import protocol
@@ -17,6 +18,9 @@ from . import protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+T = TypeVar("T")
+
+_NOTHING = Raw(b"null")
 _HIDDEN = Note(
     code="nodes-hidden",
     reason="the key may not read the nodes",
@@ -36,8 +40,8 @@ _ORDER = (ConditionLevel.GOOD, ConditionLevel.UNKNOWN, ConditionLevel.WARNING, C
 
 
 class _Shard(msgspec.Struct, frozen=True):
-    collection: str = msgspec.field(name="class", default="")
-    status: str = msgspec.field(name="vectorIndexingStatus", default="")
+    collection: str | None = msgspec.field(name="class", default=None)
+    status: str | None = msgspec.field(name="vectorIndexingStatus", default=None)
 
 
 class _Stats(msgspec.Struct, frozen=True):
@@ -46,29 +50,39 @@ class _Stats(msgspec.Struct, frozen=True):
 
 class _Node(msgspec.Struct, frozen=True):
     name: str
-    status: str = ""
-    version: str = ""
-    mode: str = msgspec.field(name="operationalMode", default="")
-    stats: _Stats | None = None
-    shards: list[_Shard] | None = None
+    status: str | None = None
+    version: str | None = None
+    mode: str | None = msgspec.field(name="operationalMode", default=None)
+    stats: Raw = _NOTHING
+    shards: Raw = _NOTHING
 
     @property
     def state(self) -> Condition | None:
         """Its health; that it takes no writes, or no reads, is a part of it."""
-        level = _NODES.get(self.status, ConditionLevel.UNKNOWN)
-        if self.mode in ("", "ReadWrite"):
-            return Condition(self.status, level) if self.status else None
-        return Condition(f"{self.status} {self.mode}".strip(), max(level, ConditionLevel.WARNING, key=_ORDER.index))
+        status, mode = self.status or "", self.mode or ""
+        level = _NODES.get(status, ConditionLevel.UNKNOWN)
+        if mode in ("", "ReadWrite"):
+            return Condition(status, level) if status else None
+        return Condition(f"{status} {mode}".strip(), max(level, ConditionLevel.WARNING, key=_ORDER.index))
 
     @property
     def rows(self) -> int | None:
         """Its number of objects; None for a figure that is none, such as the -1 of what is not loaded."""
-        count = self.stats.objects if self.stats else None
+        stats = _part(self.stats, _Stats)
+        count = stats.objects if stats else None
         return count if count is not None and 0 <= count < 2**63 else None
 
 
 class _Nodes(msgspec.Struct, frozen=True):
-    nodes: list[_Node] | None = None
+    nodes: list[Raw] | None = None
+
+
+def _part(text: Raw, kind: type[T]) -> T | None:
+    """Decode a part of the answer; None for one of another form, which hides nothing beside it."""
+    try:
+        return protocol.decode_part(text, kind)
+    except QueryError:
+        return None
 
 
 def read_status(*, with_shards: bool) -> Exchange[ServerStatus]:
@@ -83,19 +97,23 @@ def read_status(*, with_shards: bool) -> Exchange[ServerStatus]:
     """
     reply = yield from ask(get("/v1/nodes", output="verbose" if with_shards else "minimal"))
     try:
-        nodes = protocol.decode(reply, _Nodes).nodes or []
+        texts = protocol.decode(reply, _Nodes).nodes or []
     except AuthenticationError:
         raise
     except AccessDeniedError:
         return ServerStatus(notes=[_HIDDEN])
     except DragomanError as error:
         return ServerStatus(notes=[Note(code="nodes-unknown", reason=f"the nodes cannot be read: {error.message}")])
+    nodes = [node for node in (_part(text, _Node) for text in texts) if node is not None]
+    rest = len(texts) - len(nodes)
+    reason = f"{rest} of {len(texts)} nodes cannot be read: the answer tells of them in an unknown form"
     return ServerStatus(
+        notes=[Note(code="nodes-unknown", reason=reason)] if rest else [],
         nodes=[
             ServerNode(
                 name=node.name,
                 state=node.state,
-                version=node.version,
+                version=node.version or "",
                 rows=node.rows,
             )
             for node in sorted(nodes, key=lambda node: node.name)
@@ -107,7 +125,10 @@ def read_status(*, with_shards: bool) -> Exchange[ServerStatus]:
 def _collections(nodes: Sequence[_Node]) -> dict[str, Condition]:
     """Return the worst condition of each collection's shards, on whatever node."""
     conditions: dict[str, Condition] = {}
-    for shard in (shard for node in nodes for shard in node.shards or [] if shard.status):
+    texts = [text for node in nodes for text in _part(node.shards, list[Raw]) or []]
+    for shard in (_part(text, _Shard) for text in texts):
+        if shard is None or not shard.status or not shard.collection:
+            continue
         other = conditions.get(shard.collection)
         condition = Condition(shard.status, _SHARDS.get(shard.status, ConditionLevel.UNKNOWN))
         if other is None or _ORDER.index(condition.level) > _ORDER.index(other.level):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -74,7 +76,7 @@ def ask(reference: str | None, secret: Secret, key: str, *, new: bool) -> str:
         new: It is chosen now, so a person types it twice.
 
     Raises:
-        ConfigurationError: It cannot be read, or nobody can be asked.
+        ConfigurationError: It cannot be read, others can read its file, too, or nobody can be asked.
     """
     from dragoman.connections.secrets import resolve
     from dragoman.references import typed
@@ -87,7 +89,27 @@ def ask(reference: str | None, secret: Secret, key: str, *, new: bool) -> str:
     if (place := typed(reference or "")) is None:  # do not show it: it may be the secret itself
         hint = f"--{secret} file:PATH, env:NAME, command:…, keyring:… or {ASKED}"
         raise ConfigurationError(f"--{secret} does not say where the {secret} is kept", hint=hint)
+    if place.scheme == "file":
+        refuse_shared(place.target, f"the {secret} of {key}")
     return resolve(place, where=f"the {secret} of {key}")
+
+
+def refuse_shared(path: str, where: str) -> None:
+    """Refuse a file of this user's that other users can read or write, as SSH refuses a key.
+
+    A file of somebody else, such as a container's mounted secret, has the rights that its owner chose.
+
+    Raises:
+        ConfigurationError: Others can read or write it.
+    """
+    with suppress(OSError, RuntimeError, ValueError):  # whoever reads it says so
+        file = Path(path).expanduser()
+        status = file.stat()
+        if status.st_uid == os.geteuid() and (rights := status.st_mode & 0o077):
+            verb = "read" if rights & 0o044 else "change"
+            raise ConfigurationError(
+                f"{where}: other users can {verb} {path}; it was not used", hint=f"chmod 600 {quote(str(file))}"
+            )
 
 
 def signing(command: Callable[..., Any]) -> Callable[..., Any]:

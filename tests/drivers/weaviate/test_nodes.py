@@ -34,6 +34,8 @@ def node(name: str, *shards: tuple[str, str], **fields: Any) -> dict[str, Any]:
         ({"status": "UNHEALTHY", "operationalMode": "ReadOnly"}, Condition("UNHEALTHY ReadOnly", ConditionLevel.BAD)),
         ({"status": "DREAMING"}, Condition("DREAMING")),
         ({"status": ""}, None),
+        ({"status": None, "version": None, "operationalMode": None}, None),
+        ({"status": None, "operationalMode": "ReadOnly"}, Condition("ReadOnly", ConditionLevel.WARNING)),
     ],
 )
 def test_the_state_of_a_node_is_its_status_and_that_it_takes_no_writes(fields, state):
@@ -57,6 +59,24 @@ def test_a_collection_is_as_its_worst_shard_on_whatever_node():
     }
     assert [(told.name, told.rows) for told in status.nodes] == [("a", 7), ("b", None)]
     assert [asked.path for asked in answers.asked] == ["/v1/nodes?output=verbose"]
+
+
+def test_one_strange_node_or_shard_hides_no_other():
+    odd = [None, {}, {"name": None}, {"name": 3}, {"name": "x", "status": 3}, "node"]
+    good = node("a", ("Art", "READY"), stats={"objectCount": 7})
+    pairs = ((None, "READY"), ("Zoo", None), ("Art", "READONLY"), ("Art", []))
+    shards = [None, 3, *({"class": name, "vectorIndexingStatus": state} for name, state in pairs)]
+    answer = {
+        "nodes": [*odd, good, node("b", shards=shards, stats=[]), node("c", shards=3, stats={"objectCount": "9"})]
+    }
+    status = Answers(reply(answer)).run(nodes.read_status(with_shards=True))
+    assert [(told.name, told.rows, told.state) for told in status.nodes] == [
+        (name, rows, Condition("HEALTHY", ConditionLevel.GOOD)) for name, rows in (("a", 7), ("b", None), ("c", None))
+    ]
+    assert {name: state.word for name, state in status.objects.items()} == {"Art": "READONLY"}
+    assert [(note.code, note.reason.partition(":")[0]) for note in status.notes] == [
+        ("nodes-unknown", f"{len(odd)} of {len(odd) + 3} nodes cannot be read")
+    ]
 
 
 @pytest.mark.parametrize("count", [-1, 2**70, None])

@@ -194,6 +194,14 @@ def test_a_passphrase_comes_from_where_an_option_says_and_is_never_shown(tmp_pat
     file.chmod(0o600)
     house("registry", "init", tmp_path / "team", "--passphrase", f"file:{file}")
     sign = ["registry", "sign", tmp_path / "team", "--rotate", "index"]
+    for mode, verb in {0o644: "read", 0o640: "read", 0o602: "change"}.items():
+        file.chmod(mode)
+        told = house(*sign, "--passphrase", f"file:{file}", code=2)
+        assert f"the passphrase of {tmp_path / 'team.keys'}" in told.err
+        assert f"other users can {verb} {file}; it was not used" in told.err
+        assert f"chmod 600 {file}" in told.err
+    file.chmod(0o400)
+    house(*sign, "--passphrase", f"file:{file}")
     house(*sign, "--passphrase", "env:TEAM_PASSPHRASE", TEAM_PASSPHRASE=PASSPHRASE)
     for reference, reason in {
         "env:TEAM_PASSPHRASE": "the passphrase does not open",
