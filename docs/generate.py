@@ -346,6 +346,11 @@ def attacks() -> Iterator[str]:
         for user in counts
     )
     yield from table(("attacks that succeed, if the host runs as", *(listed.WORDS[level] for level in columns)), rows)
+    yield ""
+    yield "The same attacks on a host in surroundings that give less:"
+    yield ""
+    heads = ("surroundings", "level", "attacks that succeed", "which")
+    yield from table(heads, (surroundings_row(name, listed.ATTACKS, record) for name in suite.SURROUNDINGS))
     titles: dict[str, list[Any]] = {}
     for title, group in listed.GROUPS:
         titles.setdefault(title, []).extend(group)
@@ -353,6 +358,18 @@ def attacks() -> Iterator[str]:
         yield from ("", f"### {title}", "")
         heads = ("attack", "held by", *(listed.WORDS[level] for level in columns), "control")
         yield from table(heads, (attack_row(attack, record["root"], columns, listed.WORDS) for attack in group))
+
+
+def surroundings_row(name: str, attacks: dict[str, Any], record: dict[str, Any]) -> Iterator[str]:
+    """Write surroundings, the level that was reported there, and the attacks that succeeded."""
+    found = record["surroundings"][name]
+    yield name
+    yield code(found["report"])
+    yield f"{len(found['succeeded'])} of {found['made']}"
+    everywhere = [name for name in found["succeeded"] if record["root"]["full"][name] == "succeeded"]
+    rest = len(found["succeeded"]) - len(everywhere)
+    words = [attacks[name].what for name in everywhere]
+    yield "; ".join([*words, *([f"{rest} that only Landlock holds"] if rest else [])])
 
 
 def attack_row(

@@ -25,10 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 HERE = Path(__file__).parent
+SECONDS = 110
 ROOT = HERE.parents[1]
 RECORD = HERE / "record.json"
 USERS = ("root", "ordinary user")
 LEVELS = tuple(dict.fromkeys([*COLUMNS, *(attack.control for attack in ATTACKS.values() if attack.control)]))
+
+SURROUNDINGS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "no Landlock: its calls answer ENOSYS": ("root", ("landlock=ENOSYS",), ""),
+    "no Landlock, an ordinary user": ("ordinary user", ("landlock=ENOSYS",), ""),
+    "what a container's default profile refuses": ("root", ("container=EPERM",), ""),
+    "what a container's default profile refuses, an ordinary user": ("ordinary user", ("container=EPERM",), ""),
+    "`/proc` with `hidepid=2`, an ordinary user": ("ordinary user", (), "mount -t proc -o hidepid=2 proc /proc"),
+}
+"""What a machine may give less of → the host's user, the calls that a filter refuses to it, and a shell command."""
 
 Run = dict[str, Any]
 
@@ -58,7 +68,10 @@ def can_become_nobody() -> bool:
     return os.geteuid() == 0 and all(map(shutil.which, ("setpriv", "unshare", "mount")))
 
 
-def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = (), way: str = "fork") -> Run:
+def run(
+    level: str, wheel: Path, *, user: str = "", names: Iterable[str] = (), way: str = "fork",
+    refused: Iterable[str] = (), mounts: str = "",
+) -> Run:  # fmt: skip
     """Start a host at a level, with a secret in its environment, and have it attacked.
 
     Args:
@@ -67,16 +80,20 @@ def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = (), w
         user: ``ordinary user`` for one, else the current user.
         names: Attacks; when empty, all of the level that are possible on this processor.
         way: How the drivers' processes come about: ``fork`` or ``spawn``.
+        refused: Calls that a filter refuses to the host and all that it starts, as `refusing.py` takes them.
+        mounts: A shell command that changes what is mounted before root becomes an ordinary user.
     """
     sentinel = f"dragoman-sentinel-{secrets.token_hex(16)}"
     chosen = list(names) or [name for name in attacks_at(level) if name in POSSIBLE]
     command = [sys.executable, "-B", str(HERE / "host.py"), level, sentinel, str(wheel), way, *chosen]
+    if refused:
+        command = [sys.executable, "-B", str(ROOT / "tests/support/refusing.py"), *refused, "--", *command]
     path = os.pathsep.join([str(ROOT), *sys.path])
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as mounts:
-        Path(mounts).chmod(0o755)
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        Path(folder).chmod(0o755)
         if user == "ordinary user" and os.geteuid() == 0:
             become = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups --no-new-privs"
-            script = [*opening_the_way(Path(mounts)), f"exec {become} {' '.join(command)}"]
+            script = [*opening_the_way(Path(folder)), mounts, f"exec {become} {' '.join(command)}"]
             command = ["unshare", "-m", "sh", "-ec", "\n".join(script)]
         done = subprocess.run(
             command,
@@ -84,7 +101,7 @@ def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = (), w
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=55,
+            timeout=SECONDS,
             check=False,
         )
     assert done.returncode == 0, done.stderr
@@ -127,6 +144,18 @@ def successes(found: Run) -> list[str]:
     return [name for name, end in found["outcomes"].items() if end == SUCCEEDED]
 
 
+def run_in(surroundings: str, wheel: Path) -> Run:
+    """Make every attack on a host that gives a driver all that its surroundings allow."""
+    user, refused, mounts = SURROUNDINGS[surroundings]
+    way = "spawn" if mounts else "fork"  # a host that cannot count a fork server's filters spawns
+    return run("full", wheel, user=user, refused=refused, mounts=mounts, way=way)
+
+
+def outcome_in(found: Run) -> Run:
+    """Tell what the record keeps of surroundings: the level that was reported, and how many attacks succeeded."""
+    return {"report": found["report"], "made": len(found["outcomes"]), "succeeded": sorted(successes(found))}
+
+
 def read_record() -> dict[str, Any]:
     return json.loads(RECORD.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
@@ -136,6 +165,15 @@ def kernel() -> dict[str, Any]:
     from dragoman.sandbox.levels import achievable_level
 
     return {"machine": platform.machine(), "landlock_abi": achievable_level().landlock_abi}
+
+
+def record_surroundings(wheel: Path) -> dict[str, Run]:
+    """Make every attack in all surroundings."""
+    record = {}
+    for name in SURROUNDINGS:
+        record[name] = outcome_in(run_in(name, wheel))
+        print(name, record[name], flush=True)
+    return record
 
 
 def main() -> None:
@@ -153,6 +191,7 @@ def main() -> None:
                 faults |= faults_at_full(found) if level == "full" else {}
                 print(f"{user}, {level}: {len(successes(found))} of {len(found['outcomes'])} succeed", faults, skipped)
                 record[user][level] = dict(sorted(found["outcomes"].items()))
+        record["surroundings"] = record_surroundings(wheel)
     if "--dry" not in sys.argv:
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

@@ -117,8 +117,14 @@ def test_the_hostile_driver_is_a_wheel_that_is_checked_and_installed_like_any_ot
     assert "describe_object" in generation.manifest.hooks
 
 
-def test_the_record_holds_every_attack_at_every_level_for_both_users() -> None:
+def test_the_record_holds_every_attack_at_every_level_for_both_users_and_the_count_in_all_surroundings() -> None:
     record = suite.read_record()
+    assert record["surroundings"].keys() == suite.SURROUNDINGS.keys()
+    for name, told in record["surroundings"].items():
+        without = "full-landlock" if "no Landlock" in told["report"] else "full"
+        ends = record[suite.SURROUNDINGS[name][0]]["full"] | record[suite.SURROUNDINGS[name][0]][without]
+        assert told["succeeded"] == sorted(suite.successes({"outcomes": ends})), name
+        assert told["made"] == len(ends)
     for user in suite.USERS:
         assert record[user].keys() == set(suite.LEVELS)
         for level, outcomes in record[user].items():
@@ -152,6 +158,17 @@ def test_at_each_level_what_must_succeed_does(wheel: Path, level: str, user: str
     if level == "full":
         assert suite.faults_at_full(run) == {}
         assert suite.successes(run) == ["stat_foreign"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", suite.SURROUNDINGS)
+def test_surroundings_that_give_less_give_what_the_record_says(wheel: Path, name: str) -> None:
+    if suite.kernel() != {key: suite.read_record()["machine"][key] for key in suite.kernel()}:
+        pytest.skip("NOT SHOWN HERE: the record is of another kernel")
+    if not suite.can_become_nobody():
+        pytest.skip("NOT SHOWN HERE: becoming an ordinary user takes root, setpriv and unshare")
+    assert suite.outcome_in(suite.run_in(name, wheel)) == suite.read_record()["surroundings"][name]
 
 
 @pytest.mark.slow
