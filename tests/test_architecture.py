@@ -152,6 +152,19 @@ def packaging_names(path: Path) -> set[str]:
     }
 
 
+def test_a_module_imports_the_parts_of_anyio_that_it_names():
+    """The lowest version has them only where somebody imported them; a newer one has them always."""
+    parts = ("from_thread", "lowlevel", "to_process", "to_thread")
+    missing = []
+    for path in [path for top in ("runtime", "registry", "plugins") for path in ROOT.glob(f"{top}/**/*.py")]:
+        text = path.read_text(encoding="utf-8") if "node_modules" not in path.parts else ""
+        for part in parts:
+            imported = re.search(rf"^ *(import anyio\.{part}\b|from anyio import .*\b{part}\b)", text, re.MULTILINE)
+            if f"anyio.{part}." in text and not imported:
+                missing.append((str(path.relative_to(ROOT)), part))
+    assert missing == []
+
+
 def test_one_module_of_the_host_lets_packaging_parse():
     """Its parsers recurse, backtrack and multiply out without a bound: `packaging_parsers` measures a text before."""
     written = {"sys_tags", "compatible_tags", "cpython_tags", "mac_platforms"}  # what this host is, not what others say

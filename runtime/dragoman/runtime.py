@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from dragoman_api import events, tls

@@ -6,6 +6,7 @@ each. Both homes end with the same active versions. Commands run in turns, as pr
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ import aging
 from command_line import Machine
 
 VERSIONS = 60
-ROUNDS = 15
+ROUNDS = int(os.environ.get("ROUNDS", "15"))
 
 
 def prepare(home: Path, registry: Path) -> Machine:

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 import aiohttp
 import anyio
+import anyio.lowlevel
 import msgspec
 from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDict

@@ -19,6 +19,7 @@ from uuid import UUID
 
 import aiohttp
 import anyio
+import anyio.to_thread
 from yarl import URL
 
 from . import bookshop

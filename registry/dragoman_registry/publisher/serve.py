@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 from aiohttp import web
 
 from dragoman_api.errors import ConfigurationError

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import anyio
+import anyio.to_thread
 from aiohttp import web
 
 from dragoman_api import events

@@ -123,6 +123,7 @@ async def _read(text: str | None, file: str | None) -> str:
     if text is not None:
         return text
     import anyio
+    import anyio.to_thread
 
     try:
         if file == "-":

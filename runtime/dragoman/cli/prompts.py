@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 import click
 
 from dragoman_api.errors import ConfigurationError

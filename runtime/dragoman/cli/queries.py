@@ -59,6 +59,7 @@ async def _saving(
     queries: SavedQueries, name: str, query: SelectionTexts, work: Coroutine[Any, Any, int | None]
 ) -> int | None:
     import anyio
+    import anyio.to_thread
 
     code = await work
     if not code:

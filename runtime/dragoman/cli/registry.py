@@ -342,6 +342,7 @@ async def serve(
 ) -> None:
     """Serve a registry over HTTP until it is interrupted."""
     import anyio
+    import anyio.to_thread
 
     from dragoman_registry.publisher.serve import is_loopback, root_digest, serving
 

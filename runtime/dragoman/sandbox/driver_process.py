@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 from msgspec import Raw
 
 from dragoman.lifetimes import background

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import anyio
+import anyio.to_thread
 
 from dragoman_worker.channel import FORK_REPLY, FORK_REQUEST, FORK_UNSUPPORTED
 from dragoman_worker.main import FORK_SERVER

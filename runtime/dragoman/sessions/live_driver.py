@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import anyio
+import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 

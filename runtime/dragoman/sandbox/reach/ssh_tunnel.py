@@ -16,6 +16,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 
 from dragoman.sandbox.sanitizing import harmless
 from dragoman_api.errors import ConfigurationError
