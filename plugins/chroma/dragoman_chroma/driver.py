@@ -383,7 +383,7 @@ class Driver(RestConsole):
         """Read the rows of the changes, and make requests that write them (C32-C40)."""
         if request.new is not None:
             database, _, name = self._full(request.new.name).rpartition("/")
-            return plan_creation(self._collections(database), name, request.new.like)
+            return plan_creation(self._collections(database), name, request.new)
         return await plan_rows(request, self._view, self._stored, self._batch if request.bulk else 1)
 
     @hookimpl

@@ -28,6 +28,7 @@ from dragoman_api import (
     OutcomeStatus,
     Plan,
     PlannedRequest,
+    QueryError,
     RowKey,
     Update,
 )
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from dragoman_api import PlanRequest
-    from dragoman_api.changes import Values
+    from dragoman_api.changes import NewObject, Values
     from dragoman_api.kit.rest import RestClient
     from dragoman_api.kit.row_changes import Folded
 
@@ -76,12 +77,24 @@ class _Write(msgspec.Struct, frozen=True):
     undo: Change
 
 
-def plan_creation(path: str, name: str, like: str) -> Plan:
-    """Plan a collection with the metadata and the distance of another one, whose definition is given."""
-    definition = decode(like, dict[str, Any]) if like else {}
+def plan_creation(path: str, name: str, new: NewObject) -> Plan:
+    """Plan a collection with the metadata and the distance of another one, whose definition is given.
+
+    Raises:
+        QueryError: It is to have columns of metadata, which a collection has only once its records have them.
+    """
+    own = {*OWN, *(column.name for column in new.columns if column.is_id)}
+    if not new.like and (others := [column.name for column in new.columns if column.name not in own]):
+        text = f"a new collection has no column {others[0]!r}: its columns are those of its records"
+        raise QueryError(text, hint="add a first record that has all of them, then load the rows into the collection")
+    definition = decode(new.like, dict[str, Any]) if new.like else {}
     space = ((definition.get("configuration_json") or {}).get("hnsw") or {}).get("space")
-    new = {"name": name, "metadata": definition.get("metadata"), "configuration": space and {"hnsw": {"space": space}}}
-    body = encode({part: value for part, value in new.items() if value})
+    members = {
+        "name": name,
+        "metadata": definition.get("metadata"),
+        "configuration": space and {"hnsw": {"space": space}},
+    }
+    body = encode({part: value for part, value in members.items() if value})
     return Plan(planned=[PlannedRequest(request=HttpRequest("POST", path, body), changes=[])])
 
 
