@@ -11,7 +11,10 @@ import pytest
 
 import dragoman
 from dragoman import Runtime, SavedConnection
+from dragoman.imports import copies
+from dragoman.imports.translations import ObjectReader
 from dragoman_api import ConsoleRequest
+from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.errors import ConfigurationError, ObjectNotFoundError, QueryError
 from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from dragoman_sample.fakes.weaviate import FakeWeaviate
@@ -272,6 +275,76 @@ async def test_two_columns_that_become_one_are_refused_before_anything_is_made(s
     assert (caught.value.code, "--map a_b=NAME" in caught.value.hint) == ("columns-collide", True)
     plan = await dragoman.plan_copy(shop.rows("orders"), lab, "Orders", create=True, renamed={"a.b": "ab"})
     assert fates(plan) == {"a.b": ("ab", "integer"), "a_b": ("a_b", "integer")}
+
+
+@pytest.mark.slow
+async def test_a_column_with_the_name_of_one_of_the_server_gets_another_name(servers):
+    shop, lab = servers
+    await fill(shop, {"1": {"uuid": "abc", "n": 1}}, {"uuid": {"type": "keyword"}, "n": {"type": "long"}})
+    rows = shop.rows("orders")
+    plan = await dragoman.plan_copy(rows, lab, "Orders", create=True, ids="new")
+    assert fates(plan) == {"uuid": ("uuid_", "text"), "n": ("n", "integer")}
+    assert [column.reason for column in plan.doubtful] == ["as 'uuid_': a column of that name is the server's own"]
+    assert "column-kept-apart" not in {note.code for note in plan.notes}
+    with pytest.raises(ConfigurationError, match="has a column 'uuid' of its own") as caught:
+        await dragoman.plan_copy(rows, lab, "Orders", create=True, renamed={"n": "uuid", "uuid": "x"})
+    assert caught.value.hint.startswith("--map n=NAME gives it another name")
+    report = await dragoman.load(lab, "Orders", rows=rows, create=True, ids="new", renamed={"uuid": "uuid_"})
+    assert report.counts["applied"] == 1
+    [row] = (await stored(lab, "Orders")).values()
+    assert row["properties"] == {"uuid_": "abc", "n": 1}
+
+
+@pytest.mark.slow
+async def test_ids_that_are_uuids_in_another_spelling_are_not_kept_unasked(servers):
+    shop, lab = servers
+    row_id = "8F14E45FCEEA467A95759C7A7A1A2B3C"
+    await fill(shop, {row_id: {"n": 1}}, {"n": {"type": "long"}})
+    rows = shop.rows("orders")
+    plan = await dragoman.plan_copy(rows, lab, "Orders", create=True)
+    assert (plan.ids, plan.ids_consent) == ("derive", False)
+    report = await dragoman.load(lab, "Orders", rows=rows, create=True, ids="keep")
+    assert [*await stored(lab, "Orders")] == ["8f14e45f-ceea-467a-9575-9c7a7a1a2b3c"]
+    assert [note.column for note in report.notes if note.code == "values-respelled"] == ["_id"]
+
+
+@pytest.mark.slow
+async def test_an_object_that_vanished_since_the_plan_is_not_made_in_another_way(servers):
+    shop, lab = servers
+    await fill(shop, {"1": {"n": 1}}, {"n": {"type": "long"}})
+    properties = [{"name": "n", "dataType": ["int"]}]
+    await send(lab, f"POST /v1/schema\n{json.dumps({'class': 'Orders', 'properties': properties})}")
+
+    async def drop(_plan):
+        await send(lab, "DELETE /v1/schema/Orders")
+
+    with pytest.raises(ObjectNotFoundError, match="is gone now"):
+        await dragoman.load(lab, "Orders", rows=shop.rows("orders"), create=True, confirm=drop)
+    with pytest.raises(ObjectNotFoundError):
+        await lab.describe("Orders")
+
+
+def test_many_arrays_of_objects_are_gathered_at_once(monkeypatch):
+    readers = []
+    monkeypatch.setattr(copies, "ObjectReader", lambda columns: readers.append(1) or ObjectReader(columns))
+    columns = [
+        Column(name=f"o{at}.{name}", type="long", kind=ColumnKind.INTEGER, path=("_source", f"o{at}.{name}"))
+        for at in range(20)
+        for name in ("a", "b.c")
+    ]
+    line = json.dumps({"_source": {f"o{at}": [{"a": 1, "b": [{"c": 2}]}] for at in range(19)}}).encode()
+    whole = copies.with_whole_arrays(columns, [line])
+    assert [column.name for column in whole] == [*(f"o{at}" for at in range(19)), "o19.a", "o19.b.c"]
+    assert [column.path for column in whole[18:20]] == [("_source", "o18"), ("_source", "o19.a")]
+    assert len(readers) == 2
+
+
+@pytest.mark.slow
+async def test_the_rows_that_a_plan_looks_at_have_a_bound_in_bytes(servers, monkeypatch):
+    shop, lab = servers
+    await fill(shop, {str(number): {"n": number} for number in range(10)}, {"n": {"type": "long"}})
+    monkeypatch.setattr(copies, "LOOKED_AT_BYTES", 100)
+    assert (await dragoman.plan_copy(shop.rows("orders"), lab, "Orders", create=True)).rows < 10
 
 
 @pytest.mark.slow

@@ -66,6 +66,32 @@ def test_what_is_spelled_otherwise_is_counted_and_so_are_nulls_and_fields_withou
     assert "x" in notes["keys-left-out"]
 
 
+def test_a_number_in_an_array_of_texts_is_counted_as_spelled_otherwise():
+    rows, notes = translated(b'{"a": ["x", 1.10, true]}', source=ColumnKind.TEXT, kind=ColumnKind.TEXT, repeated=True)
+    assert rows == [Json('["x","1.10","true"]')]
+    assert notes["values-respelled"] == "2 values are spelled as the column there needs"
+
+
+def test_ids_that_a_server_of_uuids_spells_otherwise_are_counted():
+    translation = Translation([], Description(object="t", columns=[KEY]), id_column=KEY, derives=False)
+    translation.uuids = True
+    ids = ["8F14E45F-CEEA-467A-9575-9C7A7A1A2B3C", "8f14e45f-ceea-467a-9575-9c7a7a1a2b3d", "none"]
+    lines = [Record(at, b'{"_id": "%b"}' % row_id.encode()) for at, row_id in enumerate(ids)]
+    assert [record.data for record in translation.records(iter(lines))] == [[row_id] for row_id in ids]
+    [note] = translation.notes
+    assert (note.code, note.column) == ("values-respelled", "_id")
+    assert note.reason.startswith("1 value ")
+
+
+def test_columns_keep_apart_whose_names_would_be_one():
+    columns = [Column(name=name, type="t", kind=ColumnKind.TEXT, path=(name,)) for name in ("_id", "_id as b")]
+    passages = [Passage(source=columns[0], name="b", kind=None), Passage(source=columns[1], name="c", kind=None)]
+    translation = Translation(passages, Description(object="t", columns=columns), id_column=columns[0], derives=False)
+    [record] = translation.records(iter([Record(1, b'{"_id": "1", "_id as b": "2"}')]))
+    assert len(translation.names) == len(record.data) == 3
+    assert [*translation.labels.values()] == ["b", "c"]
+
+
 def test_an_array_where_members_of_one_object_are_columns_rejects_its_row_alone():
     column = Column(name="o.a", type="t", kind=ColumnKind.INTEGER, path=("_source", "o.a"))
     translation = Translation(

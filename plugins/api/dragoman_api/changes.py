@@ -384,7 +384,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         new: An object that is to be made; then there are no changes. The plan has the one request that makes it,
             without changes of its own, which the host sends as a console request. A driver that makes no objects plans
             nothing. The notes of the plan say what the object would not keep as it is; ``ids-are-uuids`` among them
-            says that the ids of its rows are UUIDs.
+            says that the ids of its rows are UUIDs, and ``column-kept-apart`` names a column that the object does not
+            get, because the server keeps one of that name itself.
         outline: The plan stays in the driver's process (`Plan.number`), because nobody looks at its requests before
             they are sent. This is no matter of the driver.
     """

@@ -335,7 +335,10 @@ async def _copy(
         except BaseException:
             if any(load.report.counts.values()):
                 say(f"stopped after {show_rows(load.report.rows)}: {counts_of(load.report)}")
-                say("to copy the rest, run the same command with --on-conflict skip")
+                if load.repeatable:
+                    say("to copy the rest, run the same command with --on-conflict skip")
+                else:
+                    say("the rows have new ids, so the same command would add them again: delete these first")
             raise
     tell(options, target_session, load.report, sent=not dry_run)
     return None if dry_run else code_of(load.report, on_conflict)

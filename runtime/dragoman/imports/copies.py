@@ -43,6 +43,8 @@ def written_columns(description: Description) -> tuple[str, ...] | None:
 
 LOOKED_AT = 200
 """The number of rows that are looked at before a copy."""
+LOOKED_AT_BYTES = 16 << 20
+"""The size of these rows after which no further one is looked at."""
 
 
 async def stream_rows(
@@ -143,11 +145,12 @@ def why_lost(column: Column) -> str:
 async def first_lines(rows: Rows, description: Description) -> list[bytes]:
     """Return the first rows, as an export writes them."""
     whole = replace(rows, selection=msgspec.structs.replace(rows.selection, columns=written_columns(description)))
-    lines: list[bytes] = []
+    lines, size = list[bytes](), 0
     async with aclosing(whole.stream(form="rows")) as stream:
         async for row in stream:
             lines.append(encode(row).encode())
-            if len(lines) == LOOKED_AT:
+            size += len(lines[-1])
+            if len(lines) == LOOKED_AT or size >= LOOKED_AT_BYTES:
                 break
     return lines
 
@@ -168,13 +171,18 @@ def with_whole_arrays(columns: list[Column], lines: Sequence[bytes]) -> list[Col
         arrays = {path for line in lines for path in reader.read(line)[1]}
         if not arrays:
             break
-        path = min(arrays, key=lambda path: path[-1].count("."))
-        inside = [column for column in columns if column.path[:-1] == path[:-1] and _begins(column.path[-1], path[-1])]
-        name = inside[0].name.removesuffix(inside[0].path[-1]) + path[-1]
-        whole = Column(name=name, type="array of objects", kind=ColumnKind.JSON, path=path)
-        columns = [whole if column is inside[0] else column for column in columns if column not in inside[1:]]
+        gathered, wholes = list[Column](), set[tuple[str, ...]]()
+        for column in columns:
+            *group, name = column.path
+            parts = name.split(".")
+            ways = ((*group, ".".join(parts[:end])) for end in range(1, len(parts)))
+            path = next((way for way in ways if way in arrays), None)  # the outermost one holds the others
+            if path is None:
+                gathered.append(column)
+            elif path not in wholes:
+                wholes.add(path)
+                whole_name = column.name.removesuffix(name) + path[-1]
+                whole = Column(name=whole_name, type="array of objects", kind=ColumnKind.JSON, path=path)
+                gathered.append(whole)
+        columns = gathered
     return columns
-
-
-def _begins(name: str, prefix: str) -> bool:
-    return name.startswith(f"{prefix}.")

@@ -7,6 +7,7 @@ is left out or changes its meaning has a reason, and somebody has to agree to it
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import suppress
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,6 +45,9 @@ IDS = ("keep", "derive", "new")
 
 UUIDS = "ids-are-uuids"
 """The code of the note by which a driver's plan of a new object says that the ids of its rows are UUIDs."""
+
+KEPT_APART = "column-kept-apart"
+"""The code of the note by which a driver's plan of a new object names a column that the object does not get."""
 
 UNCONFIRMED = "copy-unconfirmed"
 """The code of the error for a copy that leaves out or changes what nobody has agreed to."""
@@ -170,6 +174,11 @@ class _Draft(msgspec.Struct):
         for name in ("name", "kind", "dimensions", "reason"):
             setattr(self, name, getattr(other, name))
 
+    def name_it(self, name: str, *, because: str) -> None:
+        """Give the column there another name, and say why."""
+        reason = f"as {name!r}: {because}"
+        self.name, self.reason = name, f"{self.reason}; {reason}" if self.reason else reason
+
     def fate(self) -> ColumnFate:
         return ColumnFate(
             column=self.source.name, type=self.source.type, name=self.name, target=self.target, reason=self.reason,
@@ -242,7 +251,7 @@ async def plan_copy(
         _choose_types(drafts, types)
         plan = await _plan_new(target, object, drafts, fixed={*renamed})
     _check_collisions(drafts)
-    notes = [note for note in (plan.notes if plan else ()) if note.code != UUIDS]
+    notes = [note for note in (plan.notes if plan else ()) if note.code not in (UUIDS, KEPT_APART)]
     uuids = (
         any(note.code == UUIDS for note in plan.notes)
         if plan
@@ -363,14 +372,8 @@ async def _plan_new(target: Session, name: str, drafts: Sequence[_Draft], *, fix
         if not all(effects):
             continue
         _check_collisions(drafts)
-        columns = [
-            NewColumn(
-                draft.name, draft.kind or ColumnKind.TEXT, repeated=draft.repeated, dimensions=draft.dimensions
-            )
-            for draft in drafts if draft.name
-        ]  # fmt: skip
         try:
-            plan = await plan_new(target, NewObject(name, columns=columns))
+            plan = await _plan_columns(target, name, drafts, fixed)
         except QueryError as error:
             failure = failure or error
             continue
@@ -380,6 +383,36 @@ async def _plan_new(target: Session, name: str, drafts: Sequence[_Draft], *, fix
         return plan
     assert failure is not None
     raise failure
+
+
+async def _plan_columns(target: Session, name: str, drafts: Sequence[_Draft], fixed: set[str]) -> Plan:
+    """Plan the object with these columns; those that bear the name of one that the server keeps itself get another."""
+    for _ in range(2):
+        columns = [
+            NewColumn(
+                draft.name, draft.kind or ColumnKind.TEXT, repeated=draft.repeated, dimensions=draft.dimensions
+            )
+            for draft in drafts if draft.name
+        ]  # fmt: skip
+        plan = await plan_new(target, NewObject(name, columns=columns))
+        kept_apart = {note.column for note in plan.notes if note.code == KEPT_APART}
+        own = [draft for draft in drafts if draft.name and draft.name in kept_apart]
+        if not own:
+            return plan
+        if any(draft.source.name in fixed for draft in own):
+            break
+        for draft in own:
+            draft.name_it(f"{draft.name}_", because="a column of that name is the server's own")
+        _check_collisions(drafts)
+    source = own[0].source.name
+    text = f"{name!r} has a column {own[0].name!r} of its own, which takes no values of {source!r}"
+    hint = f"{mapping(source, 'NAME')} gives it another name, and {mapping(source)} leaves it out"
+    raise ConfigurationError(text, hint=hint, code="columns-collide")
+
+
+def mapping(column: str, name: str = "") -> str:
+    """Return the option that gives a column another name, or leaves it out, as a shell reads it."""
+    return f"--map {shlex.quote(f'{column}={name}')}"
 
 
 def _type_of(draft: _Draft) -> str:
@@ -403,9 +436,8 @@ def _names_as_words(drafts: Sequence[_Draft], fixed: set[str]) -> bool:
     changed = False
     for draft in drafts:
         if draft.name and draft.source.name not in fixed and (word := word_of(draft.name)) != draft.name:
-            because = f"as {word!r}: the driver refuses the name"
-            draft.reason = f"{draft.reason}; {because}" if draft.reason else because
-            draft.name, changed = word, True
+            draft.name_it(word, because="the driver refuses the name")
+            changed = True
     return changed
 
 
@@ -470,11 +502,12 @@ def _fit(draft: _Draft, column: Column) -> None:
 
 
 def _check_collisions(drafts: Sequence[_Draft]) -> None:
-    sources: dict[str, str] = {}
+    firsts: dict[str, _Draft] = {}
     for draft in drafts:
-        if draft.name and (other := sources.setdefault(draft.name, draft.source.name)) != draft.source.name:
-            text = f"the columns {other!r} and {draft.source.name!r} would both become {draft.name!r}"
-            hint = f"--map {draft.source.name}=NAME gives one of them another name, and --map {other}= leaves it out"
+        if draft.name and (first := firsts.setdefault(draft.name, draft)) is not draft:
+            source, other = draft.source.name, first.source.name
+            text = f"the columns {other!r} and {source!r} would both become {draft.name!r}"
+            hint = f"{mapping(source, 'NAME')} gives one of them another name, and {mapping(other)} leaves it out"
             raise ConfigurationError(text, hint=hint, code="columns-collide")
 
 
@@ -499,6 +532,7 @@ def _ids(
 
 
 def _is_uuid(text: bytes) -> bool:
+    """Return whether a text is a UUID in its usual spelling, which a server of UUIDs does not change."""
     with suppress(ValueError):
-        return text[:1] == b'"' and bool(UUID(text[1:-1].decode()))
+        return text[:1] == b'"' and str(UUID(text[1:-1].decode())) == text[1:-1].decode()
     return False

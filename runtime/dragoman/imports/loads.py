@@ -179,6 +179,11 @@ class Load:
         self._rows: RowInserts | None = None
         self.report = LoadReport(file=str(file), object=object, format=options.format or "")
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether another copy can leave out the rows that this one has written, because they have their ids."""
+        return self._copy_plan is None or self._copy_plan.ids != "new"
+
     async def run(self) -> LoadReport:
         """Load the file.
 
@@ -300,7 +305,10 @@ class Load:
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
         options = self._options
-        if self._copy_plan is not None and self._copy_plan.making is not None:
+        if self._copy_plan is not None:
+            if self._copy_plan.making is None:
+                text = f"{self._object!r} was there when the copy was planned, and is gone now"
+                raise ObjectNotFoundError(text, hint="plan the copy again: the object would be made otherwise")
             planned = self._copy_plan.making
         else:
             planned, self.report.proposal = await plan_for_rows(
@@ -333,9 +341,12 @@ class Load:
             maker = DocumentInserts(self._wishes, description)
         if not options.dry_run:
             ledger.open()
+        uuids = [column.type for column in description.columns if column.is_key] == ["uuid"]
+        if self._translation is not None:
+            self._translation.uuids = uuids
         self._batches = BatchReader(
             file_rows.records, maker=maker, rows=options.batch, source=file_rows.source, place=file_rows.place,
-            uuids=[column.type for column in description.columns if column.is_key] == ["uuid"],
+            uuids=uuids,
         )  # fmt: skip
         if (earlier := ledger.earlier) is not None:
             self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)

@@ -19,7 +19,7 @@ from dragoman.spellings import value_of
 from dragoman_api.cells import Json
 from dragoman_api.columns import Column, ColumnKind, Note
 
-from .records import Record
+from .records import Record, usual_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -148,6 +148,7 @@ class Translation:
     Attributes:
         names: The names of the table's columns: those of the source.
         labels: The names of the columns that receive them, by those of the table; without that of the ids.
+        uuids: The ids there are UUIDs, which have one spelling.
     """
 
     def __init__(
@@ -173,8 +174,11 @@ class Translation:
         self._reader = ObjectReader(columns, self._keys)
         self._respelled: Counter[str] = Counter()
         self._nulls = 0
-        self._derives = derives
-        self.labels = {_label(passage, ids): passage.name for passage in passages}
+        self._derives, self.uuids = derives, False
+        self._id_name = "" if id_column is None else id_column.name
+        self.labels: dict[str, str] = {}
+        for passage in passages:
+            self.labels[_label(passage, [self._id_name, *self.labels])] = passage.name
         self.names = [*(column.name for column in ids), *self.labels]
         self._converters = [*(self._of_id for _ in ids), *map(self._converter, passages)]
 
@@ -213,7 +217,11 @@ class Translation:
 
     def _of_id(self, text: bytes) -> str:
         row_id = _text(text) if text[:1] == b'"' else text.decode()
-        return derived_uuid(row_id) if self._derives else row_id
+        if self._derives:
+            return derived_uuid(row_id)
+        if self.uuids and usual_uuid(row_id) != row_id:
+            self._respelled[self._id_name] += 1
+        return row_id
 
     def _converter(self, passage: Passage) -> Callable[[bytes], Any]:
         """Return what makes of a JSON text the value of a change for the column that receives it."""
@@ -263,6 +271,8 @@ class Translation:
                 text = bytes(item).decode()
                 if text[:1] in '"n[' or (text[:1] == "{" and passage.source.kind not in NESTED_KINDS):
                     return text
+                if passage.source.kind is ColumnKind.TEXT:
+                    self._respelled[passage.source.name] += 1
                 return _encode(text).decode()
 
             return quoted
@@ -275,7 +285,9 @@ class Translation:
         return full
 
 
-def _label(passage: Passage, ids: Sequence[Column]) -> str:
+def _label(passage: Passage, taken: Sequence[str]) -> str:
     """Return the name of a column of the table; the column of the ids is carried a second time under another one."""
-    name = passage.source.name
-    return f"{name} as {passage.name}" if any(column.name == name for column in ids) else name
+    label = passage.source.name
+    while label in taken:
+        label = f"{label} as {passage.name}"
+    return label

@@ -27,7 +27,7 @@ from dragoman_api import (
 )
 from dragoman_api.cells import is_cut
 from dragoman_api.changes import InsertBatch, object_of
-from dragoman_api.columns import ColumnKind
+from dragoman_api.columns import ColumnKind, Note
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
@@ -462,7 +462,7 @@ def plan_index(new: NewObject, *, types: Collection[str] = ()) -> Plan:
         raise QueryError(
             f"{new.name!r} cannot be the name of an index", hint="use lower case, without * , ? / and blanks"
         )
-    body = None
+    body, notes = None, list[Note]()
     if new.like:
         indices = [*decode(new.like, dict[str, _Index]).values()]
         if len(indices) != 1:
@@ -472,6 +472,11 @@ def plan_index(new: NewObject, *, types: Collection[str] = ()) -> Plan:
     elif new.columns:
         vectors = "knn_vector" in types and any(column.dimensions is not None for column in new.columns)
         settings = {"settings": {"index": {"knn": True}}} if vectors else {}
+        notes = [
+            Note(code="column-kept-apart", column=column.name, reason="the server keeps one of that name itself")
+            for column in new.columns
+            if column.name in _OWN and not column.is_id
+        ]
         body = encode({**settings, "mappings": {"properties": _fields(new.columns, types)}})
     request = HttpRequest("PUT", f"/{segment(new.name)}", body)
-    return Plan(planned=[PlannedRequest(request=request, changes=[])])
+    return Plan(planned=[PlannedRequest(request=request, changes=[])], notes=notes)

@@ -64,7 +64,7 @@ def _stated(columns: Iterable[NewColumn]) -> list[dict[str, Any]]:
     """Return the properties of columns whose types are said."""
     properties = []
     for column in columns:
-        if column.is_id or column.name in _KEPT_APART or column.dimensions is not None:
+        if column.is_id or _is_kept_apart(column) or column.dimensions is not None:
             continue
         if not _PROPERTY.fullmatch(column.name) or column.name == "id" or column.name[0].isupper():
             hint = "make it the id of the rows, or map it to another name, which begins with no capital"
@@ -99,7 +99,13 @@ def _notes(columns: Iterable[NewColumn]) -> list[Note]:
     if integers:
         reason = f"the server rounds an integer beyond 2^53, as {', '.join(integers[:_NAMED])} may hold"
         notes.append(Note(code="integer-rounded", column=integers[0] if len(integers) == 1 else None, reason=reason))
-    return notes
+    own = [column.name for column in columns if _is_kept_apart(column) and not column.is_id]
+    reason = "the server keeps one of that name itself"
+    return notes + [Note(code="column-kept-apart", column=name, reason=reason) for name in own]
+
+
+def _is_kept_apart(column: NewColumn) -> bool:
+    return column.name in _KEPT_APART and column.dimensions is None
 
 
 def _copied(other: dict[str, Any]) -> dict[str, Any]:
