@@ -6,6 +6,7 @@ import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 import click
@@ -105,7 +106,8 @@ def refuse_shared(path: str, where: str) -> None:
     with suppress(OSError, RuntimeError, ValueError):  # whoever reads it says so
         file = Path(path).expanduser()
         status = file.stat()
-        if status.st_uid == os.geteuid() and (rights := status.st_mode & 0o077):
+        regular = S_ISREG(status.st_mode)  # what passes through a pipe or a terminal lies nowhere
+        if regular and status.st_uid == os.geteuid() and (rights := status.st_mode & 0o066):
             verb = "read" if rights & 0o044 else "change"
             raise ConfigurationError(
                 f"{where}: other users can {verb} {path}; it was not used", hint=f"chmod 600 {quote(str(file))}"

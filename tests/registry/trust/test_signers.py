@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from command_line import Machine
-from dragoman.cli.key_options import opened_with
+from dragoman.cli.key_options import opened_with, refuse_shared
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
@@ -185,6 +185,14 @@ def test_the_new_keys_of_a_root_are_three_of_its_own(count: int, case: Case):
 
 
 # on the command line --------------------------------------------------------------------------------------------------
+
+
+def test_a_passphrase_may_come_from_a_pipe_and_from_a_file_that_others_can_only_run(tmp_path: Path):
+    os.mkfifo(pipe := tmp_path / "pipe", 0o644)  # as a shell makes one for <(…)
+    (file := tmp_path / "file").touch()
+    file.chmod(0o711)
+    for path in (pipe, file):
+        refuse_shared(str(path), "the passphrase")
 
 
 def test_a_passphrase_comes_from_where_an_option_says_and_is_never_shown(tmp_path: Path):
