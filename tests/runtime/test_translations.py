@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dragoman.imports.records import Record
@@ -70,6 +72,12 @@ def test_a_number_in_an_array_of_texts_is_counted_as_spelled_otherwise():
     rows, notes = translated(b'{"a": ["x", 1.10, true]}', source=ColumnKind.TEXT, kind=ColumnKind.TEXT, repeated=True)
     assert rows == [Json('["x","1.10","true"]')]
     assert notes["values-respelled"] == "2 values are spelled as the column there needs"
+
+
+def test_a_text_that_becomes_a_number_or_a_boolean_is_counted_as_spelled_otherwise():
+    for kind, text in ((ColumnKind.BOOLEAN, "true"), (ColumnKind.FLOAT, "1e3"), (ColumnKind.INTEGER, "7")):
+        rows, notes = translated(json.dumps({"a": text}).encode(), source=kind, kind=kind)
+        assert (rows, "values-respelled" in notes) == ([text], True)
 
 
 def test_ids_that_a_server_of_uuids_spells_otherwise_are_counted():

@@ -35,6 +35,9 @@ NULLS = "nulls-left-out"
 NESTED_KINDS = (ColumnKind.JSON, ColumnKind.RANGE, ColumnKind.GEO, ColumnKind.OTHER)
 """Kinds whose values may be any JSON."""
 
+_UNQUOTED = (ColumnKind.BOOLEAN, ColumnKind.INTEGER, ColumnKind.FLOAT)
+"""Kinds whose values are no texts; a driver reads a text there."""
+
 _text = msgspec.json.Decoder(str).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode = msgspec.json.Decoder().decode
@@ -243,6 +246,8 @@ class Translation:
                 if kind is None or kind in NESTED_KINDS:
                     return Json(text.decode())
                 plain = _text(text)
+                if kind in _UNQUOTED:
+                    self._respelled[passage.source.name] += 1
                 return self._instant(plain, passage) if kind is ColumnKind.TIMESTAMP else plain
             if texts and first == b"{" and not nests:  # an object where texts are expected
                 return Json(text.decode())
