@@ -12,6 +12,7 @@ import pytest
 import dragoman
 from dragoman import Runtime, SavedConnection
 from dragoman.imports import copies
+from dragoman.imports.loads import Load, LoadOptions
 from dragoman.imports.translations import ObjectReader
 from dragoman_api import ConsoleRequest
 from dragoman_api.columns import Column, ColumnKind
@@ -378,6 +379,10 @@ async def test_ids_are_kept_derived_or_new_and_can_go_into_a_column(servers):
     assert (again.counts["applied"], again.counts["skipped"]) == (0, 2)
     await dragoman.load(lab, "New", rows=rows, create=True, renamed={"_id": ""})
     assert not {uuid, derived(uuid), derived("17")} & {*await stored(lab, "New")}
+    for ids, repeatable in (("derive", True), ("new", False)):
+        load = Load(lab, "Again", Path("Again"), options=LoadOptions(create=True, ids=ids), rows=rows)
+        await load.run()
+        assert load.repeatable is repeatable
     only = shop.rows("orders", filters=[dragoman.Filter("n", "=", 1)])
     assert (await dragoman.plan_copy(only, lab, "Uuids", create=True)).ids == "keep"
 

@@ -327,6 +327,9 @@ async def test_a_copy_to_another_type_does_what_was_shown_or_nothing(two_tabs: T
         assert (job["state"], job["counts"]["applied"]) == ("finished", number)
         undone = await ended(two_tabs, (await two_tabs("imports/undo", id=job["id"]))["id"])
         assert undone["counts"]["applied"] == number
+        renewed = await two_tabs("imports/copy", **(asked | {"ids": "new"}), making="")
+        assert (job["new_ids"], renewed["new_ids"]) == (False, True)
+        assert (await ended(two_tabs, renewed["id"]))["counts"]["applied"] == number
 
 
 async def test_a_copy_onto_itself_is_refused_and_a_filter_is_kept(two_tabs: Tab) -> None:

@@ -738,6 +738,7 @@ export interface ImportFileAsked {
  *     requests: The first requests of a dry run.
  *     resumable: It can go on where it ended: ``imports/resume``.
  *     copies: The connection that the rows come from, if it is a copy; empty for a file.
+ *     new_ids: The rows get new ids, so that another copy adds them again.
  *     undoes: The import that this one takes back; empty for any other.
  *     undone: It was taken back.
  *     changes: How often it has changed; of two reports, that with the larger number is the newer one.
@@ -760,6 +761,7 @@ export interface ImportJob {
   readonly error: RequestFailure | null;
   readonly resumable: boolean;
   readonly copies: string;
+  readonly new_ids: boolean;
   readonly undoes: string;
   readonly undone: boolean;
   readonly changes: number;

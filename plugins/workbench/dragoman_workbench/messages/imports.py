@@ -216,6 +216,7 @@ class ImportJob(RouteAnswer, frozen=True, kw_only=True):
         requests: The first requests of a dry run.
         resumable: It can go on where it ended: ``imports/resume``.
         copies: The connection that the rows come from, if it is a copy; empty for a file.
+        new_ids: The rows get new ids, so that another copy adds them again.
         undoes: The import that this one takes back; empty for any other.
         undone: It was taken back.
         changes: How often it has changed; of two reports, that with the larger number is the newer one.
@@ -238,6 +239,7 @@ class ImportJob(RouteAnswer, frozen=True, kw_only=True):
     error: RequestFailure | None = None
     resumable: bool = False
     copies: str = ""
+    new_ids: bool = False
     undoes: str = ""
     undone: bool = False
     changes: int = 0

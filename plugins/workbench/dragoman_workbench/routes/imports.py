@@ -271,7 +271,7 @@ class ImportRoutes:
         self._copies[number] = request
         job = ImportJob(
             id=number, connection=request.target, object=request.object, file=name, dry_run=False, state="running",
-            copies=request.connection,
+            copies=request.connection, new_ids=request.ids == "new",
         )  # fmt: skip
         self._begin(job, self._requests[number], resume=False)
         return job

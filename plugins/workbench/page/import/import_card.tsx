@@ -68,7 +68,9 @@ export function ImportCard({ job }: { job: ImportJob }) {
       <Notes notes={job.notes ?? []} />
       {error && <ErrorBox error={error} />}
       {job.copies && ended && state !== "finished" && !!job.counts?.applied && (
-        <p class="muted">To copy the rest, copy again, and keep the stored rows.</p>
+        <p class="muted">
+          {job.new_ids ? "The rows got new ids, so another copy adds them again: take these back first." : "To copy the rest, copy again, and keep the stored rows."}
+        </p>
       )}
       {(job.requests ?? []).map((text, at) => <pre class="import-request" key={at} tabIndex={0}>{text}</pre>)}
       {(!ended || job.resumable || job.rejected || job.undo) && (
