@@ -290,9 +290,9 @@ class Translation:
         return full
 
 
-def _label(passage: Passage, taken: Sequence[str]) -> str:
+def _label(passage: Passage, labels: Sequence[str]) -> str:
     """Return the name of a column of the table; the column of the ids is carried a second time under another one."""
     label = passage.source.name
-    while label in taken:
+    while label in labels:
         label = f"{label} as {passage.name}"
     return label
