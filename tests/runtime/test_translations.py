@@ -109,16 +109,16 @@ def test_an_array_where_members_of_one_object_are_columns_rejects_its_row_alone(
     lines = [b'{"o": {"a": 1}}', b'{"o": [{"a": 1}]}', b'{"o.a": 2}', b"{"]
     records = [Record(at, b'{"_id": "x", "_source": %b}' % line) for at, line in enumerate(lines)]
     rows = [record.fault or record.data for record in translation.records(iter(records))]
-    assert (rows[0], rows[2]) == ([1], [2])
+    assert (rows[0], rows[2]) == ([1, "x"], [2, "x"])
     assert "an array at 'o'" in rows[1]
     assert rows[3]
 
 
 def test_an_id_is_carried_or_a_uuid_is_derived_from_it():
-    for derives, row_id in ((False, "1"), (True, derived_uuid("1"))):
+    for derives, fields in ((False, {"_id": "1"}), (True, {"_id as UUID": derived_uuid("1"), "_id": "1"})):
         translation = Translation([], Description(object="t", columns=[KEY]), id_column=KEY, derives=derives)
         [record] = translation.records(iter([Record(1, b'{"_id": "1"}')]))
-        assert record.data == [row_id]
+        assert dict(zip(translation.names, record.data, strict=True)) == fields
 
 
 @pytest.mark.parametrize(

@@ -239,10 +239,10 @@ class Load:
         if rows.type == self._session.type:
             return
         self._translation = plan.translation(description)
-        labels = self._translation.labels
-        key = None if plan.id_column is None else plan.id_column.name
-        renamed = {label: name for label, name in labels.items() if label != name} | ({key: ""} if key else {})
-        self._options = msgspec.structs.replace(options, renamed=renamed, types={}, id=key)
+        labels, id_name = self._translation.labels, self._translation.id_name
+        renamed = {label: name for label, name in labels.items() if label != name}
+        renamed |= dict.fromkeys(filter(None, [id_name, self._translation.origin]), "")
+        self._options = msgspec.structs.replace(options, renamed=renamed, types={}, id=id_name or None)
 
     async def _load(self) -> None:
         began = time.perf_counter()

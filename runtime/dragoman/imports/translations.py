@@ -150,7 +150,10 @@ class Translation:
 
     Attributes:
         names: The names of the table's columns: those of the source.
-        labels: The names of the columns that receive them, by those of the table; without that of the ids.
+        id_name: The name of the table's column of ids; empty if no ids are carried.
+        origin: The name of the table's column of ids as they were read, which tell rejected rows; empty if another
+            column holds them.
+        labels: The names of the columns that receive them, by those of the table; without those two.
         uuids: The ids there are UUIDs, which have one spelling.
     """
 
@@ -172,18 +175,23 @@ class Translation:
         """
         members = (*description.server_members, description.object_member)
         ids = [] if id_column is None else [id_column]
-        columns = [*ids, *(passage.source for passage in passages)]
+        sources = [passage.source for passage in passages]
+        keys = [column for column in description.columns if column.is_key and column.path]
+        carried_names = {column.name for column in [*([] if derives else ids), *sources]}
+        origins = keys if len(keys) == 1 and keys[0].name not in carried_names else []
+        columns = [*ids, *sources, *origins]
         self._keys = RowKeys([*description.columns, *columns], server_members=filter(None, members))
         self._reader = ObjectReader(columns, self._keys)
         self._respelled: Counter[str] = Counter()
         self._nulls = 0
         self._derives, self.uuids = derives, False
-        self._id_name = "" if id_column is None else id_column.name
+        self.id_name = "" if id_column is None else f"{id_column.name} as UUID" if derives else id_column.name
         self.labels: dict[str, str] = {}
         for passage in passages:
-            self.labels[_label(passage, [self._id_name, *self.labels])] = passage.name
-        self.names = [*(column.name for column in ids), *self.labels]
-        self._converters = [*(self._of_id for _ in ids), *map(self._converter, passages)]
+            self.labels[_label(passage, [self.id_name, *self.labels])] = passage.name
+        self.origin = origins[0].name if origins else ""
+        self.names = [*filter(None, [self.id_name]), *self.labels, *filter(None, [self.origin])]
+        self._converters = [*(self._of_id for _ in ids), *map(self._converter, passages), *(_plain for _ in origins)]
 
     @property
     def notes(self) -> list[Note]:
@@ -219,11 +227,11 @@ class Translation:
         return Record(record.number, fields)
 
     def _of_id(self, text: bytes) -> str:
-        row_id = _text(text) if text[:1] == b'"' else text.decode()
+        row_id = _plain(text)
         if self._derives:
             return derived_uuid(row_id)
         if self.uuids and usual_uuid(row_id) != row_id:
-            self._respelled[self._id_name] += 1
+            self._respelled[self.id_name] += 1
         return row_id
 
     def _converter(self, passage: Passage) -> Callable[[bytes], Any]:
@@ -288,6 +296,10 @@ class Translation:
         if full != text:
             self._respelled[passage.source.name] += 1
         return full
+
+
+def _plain(text: bytes) -> str:
+    return _text(text) if text[:1] == b'"' else text.decode()
 
 
 def _label(passage: Passage, labels: Sequence[str]) -> str:
