@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from io import BytesIO
 from pathlib import Path
+from threading import get_ident
 from uuid import NAMESPACE_DNS, uuid4, uuid5
 
 import pytest
 
 import dragoman
 from dragoman import Runtime, SavedConnection
-from dragoman.imports import copies
+from dragoman.imports import copies, copy_plans
 from dragoman.imports.loads import Load, LoadOptions
 from dragoman.imports.translations import ObjectReader
 from dragoman_api import ConsoleRequest
@@ -338,6 +339,23 @@ def test_many_arrays_of_objects_are_gathered_at_once(monkeypatch):
     assert [column.name for column in whole] == [*(f"o{at}" for at in range(19)), "o19.a", "o19.b.c"]
     assert [column.path for column in whole[18:20]] == [("_source", "o18"), ("_source", "o19.a")]
     assert len(readers) == 2
+
+
+@pytest.mark.slow
+async def test_the_first_rows_are_read_beside_the_event_loop(servers, monkeypatch):
+    shop, lab = servers
+    await fill(shop, ROWS)
+    threads = []
+
+    def reader(columns):
+        threads.append(get_ident())
+        return ObjectReader(columns)
+
+    monkeypatch.setattr(copies, "ObjectReader", reader)
+    monkeypatch.setattr(copy_plans, "ObjectReader", reader)
+    await dragoman.plan_copy(shop.rows("orders"), lab, "Orders", create=True)
+    assert get_ident() not in threads
+    assert len(threads) == 2  # for all rows
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 import msgspec
+from anyio.to_thread import run_sync
 
 from dragoman.spellings import did_you_mean, near_names
 from dragoman_api.changes import NewColumn, NewObject, PlannedRequest
@@ -231,11 +232,9 @@ async def plan_copy(
         return await _plan_like(description, existing, target, object, renamed)
     columns, lost = stored_columns(description)
     lines = await first_lines(rows, description)
-    columns = with_whole_arrays(columns, lines)
     keys = [column for column in description.columns if column.is_key and column.path]
+    columns, samples = await run_sync(_read, columns, keys, lines)
     _check_names(renamed, [*columns, *lost, *keys])
-    texts = [ObjectReader([*keys, *columns]).read(line)[0] for line in lines]
-    samples = {column.name: [row[at] for row in texts] for at, column in enumerate([*keys, *columns])}
     key = keys[0] if len(keys) == 1 else None
     if key is not None and renamed.get(key.name):  # the ids go into a column, too
         columns = [key, *columns]
@@ -263,7 +262,7 @@ async def plan_copy(
     chosen, reason, consent = _ids(
         "new" if leaves_ids and ids is None else ids, key, samples.get(key.name, []) if key else [], uuids=uuids
     )
-    notes += notes_on(lines, description)
+    notes += await run_sync(notes_on, lines, description)
     fates = [draft.fate() for draft in drafts]
     fates += [
         ColumnFate(
@@ -311,6 +310,16 @@ async def _plan_like(
 
 
 # the columns
+
+
+def _read(
+    columns: list[Column], keys: Sequence[Column], lines: Sequence[bytes]
+) -> tuple[list[Column], dict[str, list[bytes | None]]]:
+    """Return the columns, with one for each array of objects, and the values of these and of the keys in some rows."""
+    columns = with_whole_arrays(columns, lines)
+    reader = ObjectReader([*keys, *columns])
+    rows = [reader.read(line)[0] for line in lines]
+    return columns, {column.name: [row[at] for row in rows] for at, column in enumerate([*keys, *columns])}
 
 
 def _check_names(renamed: Mapping[str, str], columns: Sequence[Column]) -> None:
