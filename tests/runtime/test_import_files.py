@@ -526,3 +526,24 @@ def test_a_usual_line_is_read_in_one_step_as_it_is_read_member_by_member():
     for text, replace in product((*LINES, *in_other_words, *BESIDE), (True, False)):
         line = text.encode(errors="surrogateescape").strip()
         assert filled(line, replace=replace, steps=1) == filled(line, replace=replace, steps=2), text
+
+
+def test_loads_that_run_at_once_keep_their_rejected_rows_apart(tmp_path):
+    path = tmp_path / "Orders.rejected.ndjson"
+    first, second = (AppendedFile(path, mode=0o600, shared=True) for _ in range(2))
+    first.append(b"1\n")
+    second.append(b"2\n")
+    third = AppendedFile(path, mode=0o600, shared=True)
+    third.append(b"3\n")
+    first.append(b"1\n")
+    names = ["Orders.rejected.ndjson", "Orders.rejected-2.ndjson", "Orders.rejected-3.ndjson"]
+    assert [file.path.name for file in (first, second, third)] == names
+    assert [(tmp_path / name).read_bytes() for name in names] == [b"1\n1\n", b"2\n", b"3\n"]
+    for file in (first, second, third):
+        file.close()
+    AppendedFile(path, mode=0o600, shared=True)  # a new load replaces what an ended one left
+    assert not path.exists()
+    unshared = AppendedFile(tmp_path / "undo", mode=0o600)
+    (tmp_path / "undo").touch()
+    with pytest.raises(ConfigurationError, match="File exists"):  # an undo file never goes elsewhere
+        unshared.append(b"1\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
@@ -148,7 +149,7 @@ class Ledger:
     def _open_rejected(self, size: int) -> AppendedFile:
         """Open the file of rejected rows; only those who can read the loaded file can read it."""
         path, source = rejected_path(self._file), self._file if self._stream is None else _descriptor(self._stream)
-        return AppendedFile(path, size=size, mode=files.mode_beside(path, source=source))
+        return AppendedFile(path, size=size, mode=files.mode_beside(path, source=source), shared=not self._keeps)
 
     def _take_lock(self) -> None:
         path = self._file.with_name(f".{self._file.name}.import.lock")
@@ -400,6 +401,17 @@ def unfinished(file: Path) -> bool:
     return False
 
 
+def _is_held(path: Path) -> bool:
+    """Return whether a load that runs writes a file."""
+    try:
+        file = files.open_plain(path)
+    except OSError:
+        return False
+    with file, suppress(OSError):
+        return not files.take_lock(file.fileno(), path, wait=False)
+    return False
+
+
 class AppendedFile:
     """A file of lines that grows while a load runs; a resumed load continues it at a known place.
 
@@ -407,23 +419,25 @@ class AppendedFile:
         size: The size of the file so far, in bytes.
     """
 
-    def __init__(self, path: Path, *, size: int = 0, mode: int) -> None:
+    def __init__(self, path: Path, *, size: int = 0, mode: int, shared: bool = False) -> None:
         """Prepare; nothing is created until there is a line.
 
         Args:
             path: The file's path.
             size: The number of bytes of an earlier run to keep; later ones are removed. 0 for a new file.
             mode: The mode of a new file, which the umask narrows.
+            shared: Other loads that run may have the same path; then the file gets a number in its name.
 
         Raises:
             ConfigurationError: The file of an earlier run is gone, or cannot be written.
         """
-        self.path, self.size, self._mode = path, size, mode
+        self.path, self.size, self._mode, self._shared = path, size, mode, shared
         self._file: int | None = None
         self._unsynced = False
         try:
             if not size:
-                path.unlink(missing_ok=True)
+                if not (shared and _is_held(path)):
+                    path.unlink(missing_ok=True)
             elif path.stat().st_size < size:
                 raise ConfigurationError(f"{path} was cut since the load was interrupted", code="resume-refused")
             else:
@@ -438,7 +452,7 @@ class AppendedFile:
             return
         try:
             if self._file is None:
-                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
+                self._file = self._created()
                 files.sync(self.path.parent)
             view, at = memoryview(data), self.size
             os.lseek(self._file, at, os.SEEK_SET)
@@ -448,6 +462,21 @@ class AppendedFile:
             raise self._failed(error) from error
         self.size += len(data)
         self._unsynced = True
+
+    def _created(self) -> int:
+        first = self.path
+        for number in itertools.count(2):
+            try:
+                file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
+            except FileExistsError:
+                if not self._shared:
+                    raise
+                self.path = first.with_name(f"{first.stem}-{number}{first.suffix}")
+                continue
+            with suppress(OSError):  # without locks, loads that run at once are not told apart
+                files.take_lock(file, self.path, wait=False)
+            return file
+        raise AssertionError
 
     def sync(self) -> None:
         """Sync the file to disk if it has changed. Raises ConfigurationError if that fails."""
