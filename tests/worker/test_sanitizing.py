@@ -306,6 +306,13 @@ def test_an_error_of_a_server_shows_no_secret_that_it_was_sent_and_data_stay_as_
         assert type(told.page.cells[0][1]) is Json
 
 
+def test_the_column_of_a_note_is_left_out_if_it_is_not_harmless():
+    columns = ["price", "pri\x1bce", "token-of-an-hour", "x" * 5_000, None]
+    notes = [Note(code="x", reason="y", column=column) for column in columns]
+    page = received(Page(columns=[], notes=notes), lambda text: harmless(text).replace("token-of-an-hour", "***"))
+    assert [note.column for note in page.notes] == ["price", None, None, None, None]
+
+
 def test_a_flood_of_notes_is_cut_and_that_is_said():
     page = received(Page(columns=[], notes=[Note(code="x", reason="y")] * 100_000), str)
     assert len(page.notes) == NOTES + 1

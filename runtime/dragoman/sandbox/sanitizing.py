@@ -272,6 +272,7 @@ def _notes(notes: Sequence[Note], clean: Clean, connection: str) -> list[Note]:
             note,
             code=_name(note.code, clean),
             reason=_cut(clean(note.reason), SENTENCE),
+            column=_column(note.column, clean),
             hint=_cut(clean(note.hint), HINT),
             hint_from=DRIVER if note.hint or note.remedies else "",
             remedies=_remedies(note.remedies, clean, connection) if note.remedies else (),
@@ -317,6 +318,11 @@ def _is_line(text: str, clean: Clean) -> bool:
 def _is_code(text: str) -> bool:
     """Return whether a text can be an error's code: no sentence and no value, since codes go where those do not."""
     return len(text) <= _LONGEST_CODE and _CODE.fullmatch(text) is not None
+
+
+def _column(name: str | None, clean: Clean) -> str | None:
+    """Return the column that a note is about; None for a name that is not harmless, as a harmless one is another's."""
+    return name if name is not None and len(name) <= SENTENCE and clean(name) == name else None
 
 
 def _name(text: str, clean: Clean) -> str:
