@@ -298,6 +298,17 @@ async def test_a_column_with_the_name_of_one_of_the_server_gets_another_name(ser
 
 
 @pytest.mark.slow
+async def test_a_type_that_somebody_chose_agrees_to_no_other_name(servers):
+    shop, lab = servers
+    await fill(shop, {"1": {"ship": {"city": "x"}}}, {"ship": {"properties": {"city": {"type": "keyword"}}}})
+    rows = shop.rows("orders")
+    plan = await dragoman.plan_copy(rows, lab, "Orders", create=True, types={"ship.city": "text"})
+    assert [column.name for column in plan.doubtful] == ["ship_city"]
+    types, renamed = {"ship_city": "text"}, {"ship.city": "ship_city"}
+    assert not (await dragoman.plan_copy(rows, lab, "Orders", create=True, types=types, renamed=renamed)).doubtful
+
+
+@pytest.mark.slow
 async def test_ids_that_are_uuids_in_another_spelling_are_not_kept_unasked(servers):
     shop, lab = servers
     row_id = "8F14E45FCEEA467A95759C7A7A1A2B3C"

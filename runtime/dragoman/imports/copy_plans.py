@@ -172,13 +172,14 @@ class _Draft(msgspec.Struct):
 
     def restore(self, other: _Draft) -> None:
         """Take over what is said of the target."""
-        for name in ("name", "kind", "dimensions", "reason"):
+        for name in ("name", "kind", "dimensions", "reason", "consent"):
             setattr(self, name, getattr(other, name))
 
     def name_it(self, name: str, *, because: str) -> None:
-        """Give the column there another name, and say why."""
+        """Give the column there another name, which nobody has agreed to yet, and say why."""
         reason = f"as {name!r}: {because}"
         self.name, self.reason = name, f"{self.reason}; {reason}" if self.reason else reason
+        self.consent = False
 
     def fate(self) -> ColumnFate:
         return ColumnFate(
