@@ -122,7 +122,10 @@ export class RowBlocks implements GridData {
     for (const [block, rows] of this.#blocks) {
       const old = rows.find((row) => row.key === key);
       if (!old) continue;
-      const cells = this.columns.map(({ name }, at) => now.cells[index.get(name) ?? -1] ?? old.cells[at]); // a score is no part of a row
+      const cells = this.columns.map(({ name, role }, at) => {
+        const cell = now.cells[index.get(name) ?? -1];
+        return cell === undefined || (cell === null && role === "server") ? old.cells[at] : cell; // a score is no part of a row
+      });
       return void this.#blocks.set(block, rows.map((row) => (row === old ? { ...now, cells } : row)));
     }
   }

@@ -261,6 +261,8 @@ test("a row that was changed keeps its place, and what is not kept is read from 
   const asked = orders.length;
   rows.replace("5", { id: "5", key: "later", cells: ["new", "x"] }, [column("id"), column("other")]);
   assert.deepEqual(rows.row(5), { id: "5", key: "later", cells: ["new"] });
+  rows.replace("6", { id: "6", key: "6", cells: [null] }, [column("id")]);
+  assert.deepEqual(rows.row(6)?.cells, [null]);
   assert.ok(rows.reads(0, 99) && !rows.reads(50, 550));
   rows.wanted(10, 30);
   assert.equal(behind, 0);
