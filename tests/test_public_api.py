@@ -25,6 +25,7 @@ BY_POSITION = {
     "Session.complete": 2,  # a text and a place in it
     "ChangeSet.__init__": 2,  # on which connection, which file
     "load": 2,  # into which connection, into which object
+    "plan_copy": 3,  # which rows, into which connection, into which object
     "Row.__init__": 3,  # made by Page.rows, a thousand times a page
 }
 

@@ -24,6 +24,7 @@ def tenants(cluster):
     run(load_tenants, cluster.url)
 
 
+@pytest.mark.slow
 async def test_an_agent_that_only_reads_schemas_solves_the_tasks(agents, tenants, tmp_path):
     async with agents('allow = "write"', export_to=tmp_path) as served:
         agent = SchemaAgent(served.client)

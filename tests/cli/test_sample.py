@@ -144,6 +144,7 @@ FOREIGN = [
 """What comes with a request of a page in a browser."""
 
 
+@pytest.mark.slow
 async def test_no_page_of_a_browser_reaches_a_sample_and_no_large_body_fills_it():
     paths = {"shop": "/_search", "library": "/v1/graphql", "metrics": "/api/v1/labels"}
     async with servers.serving(port=0) as places, aiohttp.ClientSession() as session:
@@ -159,6 +160,7 @@ async def test_no_page_of_a_browser_reaches_a_sample_and_no_large_body_fills_it(
                     assert (place.name, answer.status) == (place.name, 413)
 
 
+@pytest.mark.slow
 async def test_a_sample_keeps_no_request(monkeypatch):
     kept = []
     for fake in (FakeElasticsearch, FakeWeaviate):

@@ -297,6 +297,7 @@ def of_verify(folder: Path) -> Iterator[str]:
     yield from dict.fromkeys(f"{fault.code} | {fault}" for fault in verify(root))
 
 
+@pytest.mark.slow
 def test_the_words_of_every_error(tmp_path: Path, golden: Callable[[str, list[str]], None]):
     lines: list[str] = []
     for part in (of_files, of_sources, of_keys, of_publishing, of_trust, of_index, of_state):

@@ -293,6 +293,7 @@ def test_an_sdist_builds_the_same_wheel(tree: Path, tmp_path: Path, monkeypatch:
         assert Path(built).read_bytes() == wheel.read_bytes(), name
 
 
+@pytest.mark.slow
 def test_a_release_deletes_nothing_but_an_earlier_one(tmp_path: Path):
     """A person may name a folder of their own, or the one that holds the keys."""
     for name in ("dist/keys/root.pem", "dist/notes.txt"):
@@ -314,6 +315,7 @@ def test_each_published_distribution_says_on_which_pythons_it_runs():
         assert {name for name in told if "Python :: 3." in name} == promised, project
 
 
+@pytest.mark.slow
 def test_keys_sign_only_the_tagged_commit_of_a_clean_tree_with_an_address(tmp_path: Path, script: dict[str, Any]):
     tree = tmp_path / "tree"
     shutil.copytree(
@@ -368,6 +370,7 @@ def test_keys_sign_only_the_tagged_commit_of_a_clean_tree_with_an_address(tmp_pa
     run(*command, cwd=tree / "plugins", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
 
 
+@pytest.mark.slow
 def test_keys_in_the_checkout_or_the_release_are_refused(tmp_path: Path):
     (tmp_path / "link").symlink_to(ROOT / "build/keys")
     for keys in ("build/keys", tmp_path / "dist/keys", tmp_path / "dist", tmp_path / "link"):
