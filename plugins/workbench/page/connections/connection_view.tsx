@@ -38,11 +38,12 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
   );
   const table = useRef<HTMLDivElement>(null);
   const empty = listing?.objects.length === 0 && !words.trim();
+  const bare = empty && failed === null && !listing?.notes.length; // nothing is there, and nothing is hidden
   const console = open.hooks.includes("parse_console") && (
     <a class="button plain" href={write({ view: "console", connection: name })}><Icon name="console" />Open the console</a>
   );
   const imports = open.hooks.includes("plan_change") && (
-    <a class={`button ${empty ? "primary" : "plain"}`} href={write({ view: "import", connection: name, object: "" })}><Icon name="import" />Import rows</a>
+    <a class={`button ${bare ? "primary" : "plain"}`} href={write({ view: "import", connection: name, object: "" })}><Icon name="import" />Import rows</a>
   );
   const flip = (branch: string) => {
     const now = new Set(branches);
@@ -57,7 +58,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
     <div class="overview">
       <div class="toolbar overview-head">
         <h1 class="grow">{name}</h1>
-        {!empty && imports}
+        {!bare && imports}
         {console}
       </div>
       <dl class="facts overview-facts">
@@ -120,7 +121,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
       {empty && failed === null && (
         <Blank icon="table" title={listing?.notes.length ? "No object can be seen" : "The server holds no objects yet"}>
           <p>{listing?.notes.length ? "Why is written below." : "New ones appear here by themselves."}</p>
-          <p class="actions center">{(!listing?.notes.length && imports) || <Button label="Look again" icon="refresh" onClick={objects.again} />}</p>
+          <p class="actions center">{(bare && imports) || <Button label="Look again" icon="refresh" onClick={objects.again} />}</p>
         </Blank>
       )}
       {[...new Set([...(listing?.notes ?? []), ...(status?.notes ?? [])].map((note) => note.reason))].map((reason) => <p class="muted" key={reason}>{reason}</p>)}
