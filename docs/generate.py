@@ -365,13 +365,14 @@ def attacks() -> Iterator[str]:
 
 def surroundings_row(name: str, attacks: dict[str, Any], record: dict[str, Any]) -> Iterator[str]:
     """Write surroundings, the level that was reported there, and the attacks that succeeded."""
-    found = record["surroundings"][name]
+    outcome = record["surroundings"][name]
+    succeeded = outcome["succeeded"]
     yield name
-    yield code(found["report"])
-    yield f"{len(found['succeeded'])} of {found['made']}"
-    everywhere = [name for name in found["succeeded"] if record["root"]["full"][name] == "succeeded"]
-    rest = len(found["succeeded"]) - len(everywhere)
-    words = [attacks[name].what for name in everywhere]
+    yield code(outcome["report"])
+    yield f"{len(succeeded)} of {outcome['made']}"
+    everywhere = [attack for attack in succeeded if record["root"]["full"][attack] == "succeeded"]
+    rest = len(succeeded) - len(everywhere)
+    words = [attacks[attack].what for attack in everywhere]
     yield "; ".join([*words, *([f"{rest} that only Landlock holds"] if rest else [])])
 
 

@@ -352,6 +352,15 @@ def cell_command(connection: str, object: str, id: RowId, column: str) -> str:  
     return shlex.join(["dragoman", "cell", connection, *end, *words])
 
 
+def map_option(column: str, name: str = "") -> str:
+    """Return the option of a load that gives a column another name, or leaves it out, as a shell reads it.
+
+    >>> map_option("total", "sum"), map_option("unit price")
+    ('--map total=sum', "--map 'unit price='")
+    """
+    return f"--map {shlex.quote(f'{column}={name}')}"
+
+
 def near_names(name: str, candidates: Iterable[str], *, most: int = 3, least: float = 0.6) -> list[str]:
     """Return the known names that resemble one, the nearest first.
 

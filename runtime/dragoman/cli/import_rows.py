@@ -365,7 +365,9 @@ def confirming_copy(options: Options, question: str, *, sends: bool) -> Callable
 
 
 def _agreeing(plan: CopyPlan) -> str:
-    words = [f"--map {shlex.quote(f'{column.column}={column.name}')}" for column in plan.doubtful]
+    from dragoman.spellings import map_option
+
+    words = [map_option(column.column, column.name) for column in plan.doubtful]
     words += [] if plan.ids_consent else [f"--ids {plan.ids}"]
     return f"--yes, or {' '.join(words)}" if words else "--yes"
 

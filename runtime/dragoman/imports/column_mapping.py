@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.spellings import value_of
+from dragoman.spellings import map_option, value_of
 from dragoman_api.cells import Json
 from dragoman_api.columns import Written
 from dragoman_api.kit.page_columns import MEMBERS, OTHERS, LeftOut, columns_left_out
@@ -260,7 +260,8 @@ class RowPlaces:
 
     def _unplaced(self, name: str) -> UnplacedError:
         examples, name = self.places.examples, name[:_NAME]
-        moves = f"--map {name}=NAME moves it{f' (to {examples})' if examples else ''}, and --map {name}= leaves it out"
+        to = f" (to {examples})" if examples else ""
+        moves = f"{map_option(name, 'NAME')} moves it{to}, and {map_option(name)} leaves it out"
         return UnplacedError(f"{self._object!r} has no place for its member {name!r}; {moves}")
 
 

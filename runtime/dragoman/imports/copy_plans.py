@@ -7,7 +7,6 @@ is left out or changes its meaning has a reason, and somebody has to agree to it
 from __future__ import annotations
 
 import re
-import shlex
 from contextlib import suppress
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +15,7 @@ from uuid import UUID
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.spellings import did_you_mean, near_names
+from dragoman.spellings import did_you_mean, map_option, near_names
 from dragoman_api.changes import NewColumn, NewObject, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Note, Role, Written
 from dragoman_api.errors import ConfigurationError, ObjectNotFoundError, QueryError
@@ -31,6 +30,7 @@ from .copies import (
     with_whole_arrays,
 )
 from .new_objects import kind_named, plan_new
+from .records import has_uuids
 from .translations import NESTED_KINDS, ObjectReader, Passage, Translation
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ UUIDS = "ids-are-uuids"
 KEPT_APART = "column-kept-apart"
 """The code of the note by which a driver's plan of a new object names a column that the object does not get."""
 
-UNCONFIRMED = "copy-unconfirmed"
+COPY_UNCONFIRMED = "copy-unconfirmed"
 """The code of the error for a copy that leaves out or changes what nobody has agreed to."""
 
 Ids = Literal["keep", "derive", "new"]
@@ -152,7 +152,7 @@ class CopyPlan(msgspec.Struct, frozen=True, kw_only=True):
         hints = [f"renamed={left_out!r}"] if left_out else []
         hints += [] if self.ids_consent else [f"ids={self.ids!r}"]
         text = f"a copy into {self.object!r} would leave out or change something: {'; '.join(parts)}"
-        raise ConfigurationError(text, hint=f"to agree to it: {', '.join(hints)}", code=UNCONFIRMED)
+        raise ConfigurationError(text, hint=f"to agree to it: {', '.join(hints)}", code=COPY_UNCONFIRMED)
 
 
 _TOLD = ("object", "exists", "rows", "columns", "ids", "ids_reason", "notes")
@@ -252,13 +252,7 @@ async def plan_copy(
         plan = await _plan_new(target, object, drafts, fixed={*renamed})
     _check_collisions(drafts)
     notes = [note for note in (plan.notes if plan else ()) if note.code not in (UUIDS, KEPT_APART)]
-    uuids = (
-        any(note.code == UUIDS for note in plan.notes)
-        if plan
-        else [column.type for column in existing.columns if column.is_key] == ["uuid"]
-        if existing
-        else False
-    )
+    uuids = has_uuids(existing) if existing else plan is not None and any(note.code == UUIDS for note in plan.notes)
     leaves_ids = key is not None and renamed.get(key.name) == ""
     chosen, reason, consent = _ids(
         "new" if leaves_ids and ids is None else ids, key, samples.get(key.name, []) if key else [], uuids=uuids
@@ -416,13 +410,8 @@ async def _plan_columns(target: Session, name: str, drafts: Sequence[_Draft], fi
         _check_collisions(drafts)
     source = own[0].source.name
     text = f"{name!r} has a column {own[0].name!r} of its own, which takes no values of {source!r}"
-    hint = f"{mapping(source, 'NAME')} gives it another name, and {mapping(source)} leaves it out"
+    hint = f"{map_option(source, 'NAME')} gives it another name, and {map_option(source)} leaves it out"
     raise ConfigurationError(text, hint=hint, code="columns-collide")
-
-
-def mapping(column: str, name: str = "") -> str:
-    """Return the option that gives a column another name, or leaves it out, as a shell reads it."""
-    return f"--map {shlex.quote(f'{column}={name}')}"
 
 
 def _type_of(draft: _Draft) -> str:
@@ -517,7 +506,7 @@ def _check_collisions(drafts: Sequence[_Draft]) -> None:
         if draft.name and (first := firsts.setdefault(draft.name, draft)) is not draft:
             source, other = draft.source.name, first.source.name
             text = f"the columns {other!r} and {source!r} would both become {draft.name!r}"
-            hint = f"{mapping(source, 'NAME')} gives one of them another name, and {mapping(other)} leaves it out"
+            hint = f"{map_option(source, 'NAME')} gives one of them another name, and {map_option(other)} leaves it out"
             raise ConfigurationError(text, hint=hint, code="columns-collide")
 
 

@@ -13,7 +13,16 @@ from msgspec import Raw
 
 from dragoman.exports.csv_lines import unescaped
 from dragoman.exports.formats import lists_not_all, unknown_column
-from dragoman.spellings import SCALAR_SIGNS, Quoted, did_you_mean, near_names, scalars_of, spelling_of, value_of
+from dragoman.spellings import (
+    SCALAR_SIGNS,
+    Quoted,
+    did_you_mean,
+    map_option,
+    near_names,
+    scalars_of,
+    spelling_of,
+    value_of,
+)
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
@@ -319,7 +328,7 @@ class FieldInserts:
         """Note which column of the file a column gets its values from. Raises ConfigurationError if there are two."""
         if target and (other := sources.setdefault(self._places.find(target) or target, source)) != source:
             text = f"the columns {other!r} and {source!r} of the file would both become {target!r}"
-            hint = f"--map {other}= or --map {source}= leaves one of them out"
+            hint = f"{map_option(other)} or {map_option(source)} leaves one of them out"
             raise ConfigurationError(text, hint=hint, code="columns-collide")
 
     def _parted_columns(self, names: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
@@ -370,7 +379,7 @@ class FieldInserts:
                 gathered.put(MemberPlace(name), value)
             for part, raw in (rest or {}).items():
                 if MemberPlace(name) in map(self._places.find, renames.values()) or name not in self._places.names:
-                    hint = f"--map {name}.{part}= leaves it out"
+                    hint = f"{map_option(f'{name}.{part}')} leaves it out"
                     raise UnplacedError(f"its column {name!r} holds {part!r} as well, which has no place; {hint}")
                 gathered.put(MemberPlace(name, part), raw)
         return gathered.values() | {name: value_of(bytes(value)) for name, value in columns.items()}
@@ -481,5 +490,5 @@ def _unknown(name: str, description: Description) -> ConfigurationError:
         return unknown_column(description, name)
     names = [column.name for column in description.columns]
     text = f"'{description.object}' has no column {name!r}{did_you_mean(near_names(name, names))}"
-    hint = f"--map {name}=NAME gives it another name, and --map {name}= leaves it out"
+    hint = f"{map_option(name, 'NAME')} gives it another name, and {map_option(name)} leaves it out"
     return ConfigurationError(text, hint=hint, code="column-unknown", details={"column": name})

@@ -23,7 +23,7 @@ from .batches import BatchReader, no_counts
 from .checkpoints import Ledger, checkpoint_path, rejected_path
 from .new_objects import TypeProposal, make_object, plan_for_rows
 from .readers import FileRows
-from .records import DocumentInserts, Wishes, check_id
+from .records import DocumentInserts, Wishes, check_id, has_uuids
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -341,7 +341,7 @@ class Load:
             maker = DocumentInserts(self._wishes, description)
         if not options.dry_run:
             ledger.open()
-        uuids = [column.type for column in description.columns if column.is_key] == ["uuid"]
+        uuids = has_uuids(description)
         if self._translation is not None:
             self._translation.uuids = uuids
         self._batches = BatchReader(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.spellings import Quoted, did_you_mean, near_names
+from dragoman.spellings import Quoted, did_you_mean, map_option, near_names
 from dragoman_api.changes import NewColumn, NewObject
 from dragoman_api.columns import ColumnKind, Description
 from dragoman_api.console import ConsoleRequest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .records import Record, Wishes
 
 
-UNCONFIRMED = "types-unconfirmed"
+TYPES_UNCONFIRMED = "types-unconfirmed"
 """The code of the error for a new object whose types nobody has confirmed."""
 
 SAMPLES = 200
@@ -86,7 +86,7 @@ async def plan_for_rows(
         elif guessed := {column.name: str(column.type) for column in proposal.guessed}:
             text = f"{wishes.object!r} does not exist, and the file does not say of what types its columns are"
             hint = f"after a look at the file: types={guessed!r}"
-            raise ConfigurationError(text, hint=hint, code=UNCONFIRMED)
+            raise ConfigurationError(text, hint=hint, code=TYPES_UNCONFIRMED)
         columns = proposal.new_columns(wishes.id)
     elif not like:
         first = await run_sync(rows.look_ahead, SAMPLES, abandon_on_cancel=True)
@@ -236,7 +236,7 @@ def _check_names(
     for name, target in targets.items():
         if target and (other := sources.setdefault(target, name)) != name:
             text = f"the columns {other!r} and {name!r} of the file would both become {target!r}"
-            hint = f"--map {other}= or --map {name}= leaves one of them out"
+            hint = f"{map_option(other)} or {map_option(name)} leaves one of them out"
             raise ConfigurationError(text, hint=hint, code="columns-collide")
 
 
@@ -249,7 +249,7 @@ def _column(
     if (file_type := rows.types.get(name)) is not None and wished_type is None:
         if file_type.kind is None:
             text = f"{name!r} holds objects, and a new object gets columns of single values from a table"
-            raise ConfigurationError(text, hint=f"--map {name}= leaves it out", code="value-invalid")
+            raise ConfigurationError(text, hint=f"{map_option(name)} leaves it out", code="value-invalid")
         return ColumnProposal(
             column=name,
             name=target,

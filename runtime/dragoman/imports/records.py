@@ -351,6 +351,11 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
 
 
+def has_uuids(description: Description) -> bool:
+    """Return whether the ids of an object's rows are UUIDs, so that several spellings of one are the same id."""
+    return [column.type for column in description.columns if column.is_key] == ["uuid"]
+
+
 def usual_uuid(text: str) -> str:
     """Return the usual spelling of a uuid; a text that is none stays, since the driver refuses it.
 
