@@ -67,7 +67,7 @@ PYTHON = (
     ("dragoman.imports.loads", "LoadReport"),
     ("dragoman.imports.copy_plans", "plan_copy"),
     ("dragoman.imports.copy_plans", "CopyPlan"),
-    ("dragoman.imports.copy_plans", "ColumnFate"),
+    ("dragoman.imports.copy_columns", "ColumnFate"),
     ("dragoman.imports.previews", "preview_import"),
     ("dragoman.imports.previews", "ImportPreview"),
     ("dragoman.imports.previews", "PreviewRow"),

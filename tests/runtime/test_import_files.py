@@ -16,14 +16,13 @@ import pytest
 from backports.zstd import compress as zstd
 
 from dragoman.imports import records, sources
-from dragoman.imports.batches import Places, Rejection, merged, ranges
+from dragoman.imports.batches import Places, Rejection, merged, ranges, rejected_lines
 from dragoman.imports.checkpoints import (
     AppendedFile,
     Ledger,
     LoadCheckpoint,
     checkpoint_path,
     read_checkpoint,
-    rejected_lines,
 )
 from dragoman.imports.column_mapping import RowInserts
 from dragoman.imports.csv_rows import SeparatedRows

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from datetime import date, time
+from decimal import Decimal
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from anyio import from_thread
+from msgspec import Raw
 
-from dragoman.spellings import spell_id
+from dragoman.spellings import json_of, spell_id
+from dragoman_api.cells import Json
 from dragoman_api.changes import Drop, Insert, InsertBatch, OutcomeStatus
 from dragoman_api.errors import DragomanError
 from dragoman_api.grid import RowId
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 BATCH_BYTES = 5 << 19
 """The approximate maximum size in bytes of a batch's rows, so that they fit into one request."""
 
+# JSON texts keep their digits; msgspec takes them for a type of their own
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: Raw(str(value).encode()))
 _SOME = 1_000  # skipped rows between two looks at whether the load was stopped
 _IN_DOUBT = (
     "it was sent before the load was interrupted, and no answer came; the server makes its id, so sending it again "
@@ -248,3 +255,56 @@ class Places:
         while self._left and self._left[-1][1] < number:
             self._left.pop()
         return bool(self._left) and self._left[-1][0] <= number
+
+
+def rejected_lines(rejections: Sequence[Rejection], names: Sequence[str]) -> bytes:
+    """Return one line for each rejected row: its number, code and reason, and the row as it was read.
+
+    Args:
+        rejections: The rejected rows.
+        names: The columns of a table; empty for rows that are lines.
+    """
+    lines = []
+    for rejection in rejections:
+        line: dict[str, Any] = {"row": rejection.record.number, "code": rejection.code, "reason": rejection.reason}
+        if rejection.id is not None:
+            line["id"] = json_of(rejection.id)
+        line["data"] = _as_read(rejection.record, names)
+        lines.append(line)
+    return _encoder.encode_lines(lines) if lines else b""
+
+
+def _as_read(record: Record, names: Sequence[str]) -> object:
+    data = record.data
+    if isinstance(data, list):
+        values = [*map(_as_json, data)]
+        return dict(zip(names, values, strict=False)) if len(names) == len(values) else values
+    parts = [_json_or_text(part) for part in data.split(b"\n")] if not record.fault else [data.decode(errors="replace")]
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value of a table in a type that JSON has; a number that JSON lacks becomes text: ``NaN`` or ``-inf``."""
+    match value:
+        case Json() | bool() | None:
+            return value
+        case str():
+            return str(value)
+        case float() if not isfinite(value):
+            return "NaN" if isnan(value) else str(value)
+        case list() | tuple():
+            return [*map(_as_json, value)]
+        case dict():
+            return {str(name): _as_json(member) for name, member in value.items()}
+        case int() | float() | Decimal() | bytes() | date() | time():
+            return value
+    return str(value)
+
+
+def _json_or_text(data: bytes) -> object:
+    try:
+        data.decode()
+        msgspec.json.decode(data, type=Raw)
+    except (ValueError, RecursionError):
+        return data.decode(errors="replace")
+    return Raw(data)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 from contextlib import suppress
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
-from math import isfinite, isnan
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
-from msgspec import Raw
 
-from dragoman.spellings import json_of
-from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode
 from dragoman_api.wording import quoted
 from dragoman_registry import files
 
-from .batches import Range, key_of, merged, no_counts, ranges
+from .batches import Range, key_of, merged, no_counts, ranges, rejected_lines
 from .sources import digest_of
 
 if TYPE_CHECKING:
@@ -330,10 +324,6 @@ def _beyond(number: int, parts: Iterable[Range]) -> list[Range]:
     return [(max(first, number + 1), last) for first, last in parts if last > number]
 
 
-# JSON texts keep their digits; msgspec takes them for a type of their own
-_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: Raw(str(value).encode()))
-
-
 class LoadCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a load's rows, on disk before the next ones are sent.
 
@@ -464,19 +454,19 @@ class AppendedFile:
         self._unsynced = True
 
     def _created(self) -> int:
-        first = self.path
-        for number in itertools.count(2):
+        first, number = self.path, 1
+        while True:
             try:
                 file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
+                break
             except FileExistsError:
                 if not self._shared:
                     raise
+                number += 1
                 self.path = first.with_name(f"{first.stem}-{number}{first.suffix}")
-                continue
-            with suppress(OSError):  # without locks, loads that run at once are not told apart
-                files.take_lock(file, self.path, wait=False)
-            return file
-        raise AssertionError
+        with suppress(OSError):  # without locks, loads that run at once are not told apart
+            files.take_lock(file, self.path, wait=False)
+        return file
 
     def sync(self) -> None:
         """Sync the file to disk if it has changed. Raises ConfigurationError if that fails."""
@@ -495,56 +485,3 @@ class AppendedFile:
 
     def _failed(self, error: OSError) -> ConfigurationError:
         return ConfigurationError(f"{self.path} cannot be written: {error.strerror}")
-
-
-def rejected_lines(rejections: Sequence[Rejection], names: Sequence[str]) -> bytes:
-    """Return one line for each rejected row: its number, code and reason, and the row as it was read.
-
-    Args:
-        rejections: The rejected rows.
-        names: The columns of a table; empty for rows that are lines.
-    """
-    lines = []
-    for rejection in rejections:
-        line: dict[str, Any] = {"row": rejection.record.number, "code": rejection.code, "reason": rejection.reason}
-        if rejection.id is not None:
-            line["id"] = json_of(rejection.id)
-        line["data"] = _as_read(rejection.record, names)
-        lines.append(line)
-    return _encoder.encode_lines(lines) if lines else b""
-
-
-def _as_read(record: Record, names: Sequence[str]) -> object:
-    data = record.data
-    if isinstance(data, list):
-        values = [*map(_as_json, data)]
-        return dict(zip(names, values, strict=False)) if len(names) == len(values) else values
-    parts = [_json_or_text(part) for part in data.split(b"\n")] if not record.fault else [data.decode(errors="replace")]
-    return parts[0] if len(parts) == 1 else parts
-
-
-def _as_json(value: Any) -> Any:
-    """Return a value of a table in a type that JSON has; a number that JSON lacks becomes text: ``NaN`` or ``-inf``."""
-    match value:
-        case Json() | bool() | None:
-            return value
-        case str():
-            return str(value)
-        case float() if not isfinite(value):
-            return "NaN" if isnan(value) else str(value)
-        case list() | tuple():
-            return [*map(_as_json, value)]
-        case dict():
-            return {str(name): _as_json(member) for name, member in value.items()}
-        case int() | float() | Decimal() | bytes() | date() | time():
-            return value
-    return str(value)
-
-
-def _json_or_text(data: bytes) -> object:
-    try:
-        data.decode()
-        msgspec.json.decode(data, type=Raw)
-    except (ValueError, RecursionError):
-        return data.decode(errors="replace")
-    return Raw(data)

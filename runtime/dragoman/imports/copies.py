@@ -19,7 +19,7 @@ from dragoman_api.columns import Column, ColumnKind, Role, Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import encode
 
-from .translations import ObjectReader, holds_null, null_note, object_paths
+from .translations import ObjectReader, holds_null, members_of, null_note, object_paths
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -104,10 +104,6 @@ async def _close(end: BinaryIO) -> None:
         await run_sync(end.close)
 
 
-def _members(description: Description) -> list[str]:
-    return [*filter(None, (*description.server_members, description.object_member))]
-
-
 def stored_columns(description: Description) -> tuple[list[Column], list[Column]]:
     """Return the columns whose values rows hold, each value in one of them, and columns of values that are lost."""
     columns, lost = list[Column](), list[Column]()
@@ -157,7 +153,7 @@ async def first_lines(rows: Rows, description: Description) -> list[bytes]:
 
 def notes_on(lines: Sequence[bytes], description: Description) -> list[Note]:
     """Return notes on what the first rows hold that no column carries."""
-    keys = RowKeys(description.columns, server_members=_members(description))
+    keys = RowKeys(description.columns, server_members=members_of(description))
     for line in lines:
         keys.add(line)
     nulls = sum(map(holds_null, lines))

@@ -107,6 +107,11 @@ def null_note(rows: int) -> Note:
     return Note(code=NULLS, reason=text)
 
 
+def members_of(description: Description) -> list[str]:
+    """Return the members of an exported row that hold no column: those that the server adds, and the object's name."""
+    return [*filter(None, (*description.server_members, description.object_member))]
+
+
 def object_paths(columns: Sequence[Column]) -> list[tuple[str, ...]]:
     """List where objects lie whose members are columns, the outermost first, if the description says no array there."""
     paths: dict[tuple[str, ...], None] = {}
@@ -173,14 +178,13 @@ class Translation:
             id_column: The column of the ids; None to carry no ids.
             derives: Each id becomes a UUID that is derived from it.
         """
-        members = (*description.server_members, description.object_member)
         ids = [] if id_column is None else [id_column]
         sources = [passage.source for passage in passages]
         keys = [column for column in description.columns if column.is_key and column.path]
         carried_names = {column.name for column in [*([] if derives else ids), *sources]}
         origins = keys if len(keys) == 1 and keys[0].name not in carried_names else []
         columns = [*ids, *sources, *origins]
-        self._keys = RowKeys([*description.columns, *columns], server_members=filter(None, members))
+        self._keys = RowKeys([*description.columns, *columns], server_members=members_of(description))
         self._reader = ObjectReader(columns, self._keys)
         self._respelled: Counter[str] = Counter()
         self._nulls = 0
