@@ -64,7 +64,7 @@ PYTHON = (
     ("dragoman.changes.sets", "ChangeReport"),
     ("dragoman.changes.undo", "undo_lines"),
     ("dragoman.imports.loads", "load"),
-    ("dragoman.imports.loads", "LoadReport"),
+    ("dragoman.imports.load_run", "LoadReport"),
     ("dragoman.imports.copy_plans", "plan_copy"),
     ("dragoman.imports.copy_plans", "CopyPlan"),
     ("dragoman.imports.copy_columns", "ColumnFate"),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
 
     from .connections.curl_commands import CurlCommands
-    from .imports.loads import LoadProgress, LoadReport
+    from .imports.load_run import LoadProgress, LoadReport
     from .sessions.selections import RowSelection
     from .sessions.whole_reads import Batches, RowStream
 

@@ -22,7 +22,8 @@ from dragoman.cli import output, streams
 from dragoman.cli.import_rows import code_of, tell
 from dragoman.cli.options import Options
 from dragoman.cli.progress import Progress, StatusLine
-from dragoman.imports.loads import LoadReport, no_counts
+from dragoman.imports.batches import no_counts
+from dragoman.imports.load_run import LoadReport
 from dragoman_api import events
 from dragoman_api.cells import MISSING, CutBytes, CutJson, Json
 from dragoman_api.changes import HttpRequest, PlannedRequest

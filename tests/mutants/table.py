@@ -169,6 +169,7 @@ _HOST = {
     "imports.batches": _LOADS,
     "imports.checkpoints": _LOADS,
     "imports.new_objects": "drivers/elasticsearch/importing/test_creations.py runtime/test_import_proposals.py",
+    "imports.load_run": _LOADS,
     "imports.loads": _LOADS,
     "imports.parquet": "runtime/test_import_parquet.py runtime/test_import_files.py",
     "imports.column_mapping": "drivers/weaviate/importing/test_loads.py drivers/elasticsearch/importing/test_loads.py",

@@ -13,7 +13,7 @@ import pytest
 import dragoman
 from dragoman import Runtime, SavedConnection
 from dragoman.imports import copies, copy_plans
-from dragoman.imports.loads import Load, LoadOptions
+from dragoman.imports.load_run import Load, LoadOptions
 from dragoman.imports.translations import ObjectReader
 from dragoman_api import ConsoleRequest
 from dragoman_api.columns import Column, ColumnKind

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from dragoman.changes.files import read_line
 from dragoman.imports.checkpoints import AppendedFile, LoadCheckpoint, checkpoint_path, read_checkpoint
-from dragoman.imports.loads import Load, LoadOptions, load
+from dragoman.imports.load_run import Load, LoadOptions
+from dragoman.imports.loads import load
 from dragoman.imports.sources import digest_of
 from dragoman.sessions.driver_calls import unknown
 from dragoman.spellings import spell_id
@@ -43,7 +44,7 @@ from in_process import Here
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dragoman.imports.loads import LoadReport
+    from dragoman.imports.load_run import LoadReport
     from dragoman.sessions.session import Session
 
 COLUMNS = [

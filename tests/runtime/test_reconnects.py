@@ -109,7 +109,7 @@ class Driver(MemoryDriver):
 async def test_a_load_plans_again_what_the_drivers_process_took_along_unsent(
     make_runtime, tmp_path, monkeypatch, stage
 ):
-    monkeypatch.setattr("dragoman.imports.loads.AT_ONCE", 1)
+    monkeypatch.setattr("dragoman.imports.load_run.AT_ONCE", 1)
     file = anyio.Path(tmp_path / "f.csv")
     await file.write_text("title\n" + "".join(f"t{at}\n" for at in range(40)))
     driver = wheelhouse.Driver("memory", code=SAYS_ITS_PROCESS, hooks=[*HOOKS])

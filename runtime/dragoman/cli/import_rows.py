@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from dragoman.imports.copy_plans import CopyPlan
-    from dragoman.imports.loads import Load, LoadReport
+    from dragoman.imports.load_run import Load, LoadReport
     from dragoman.imports.new_objects import ColumnProposal, TypeProposal
     from dragoman.sessions.session import Session
 
@@ -41,9 +41,9 @@ _ALWAYS = ("applied", "skipped", "conflict", "failed")
 
 
 def _beside(file: Path) -> tuple[Path, ...]:
-    from dragoman.imports.loads import files_beside
+    from dragoman.imports.checkpoints import checkpoint_path, rejected_path
 
-    return files_beside(file)
+    return checkpoint_path(file), rejected_path(file)
 
 
 def renamed_columns(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -118,7 +118,7 @@ async def import_(
     FILE is what an export writes: NDJSON, JSON, CSV, TSV, Parquet, rows or bulk lines, perhaps packed with gzip,
     bzip2 or zstd. Rows that are not written go to FILE.rejected.ndjson, each with its reason.
     """
-    from dragoman.imports.loads import Load, LoadOptions
+    from dragoman.imports.load_run import Load, LoadOptions
 
     streamed = file == "-"
     if streamed and resume:
@@ -296,7 +296,7 @@ async def _copy(
     renamed: dict[str, str], batch: int, to_tenant: str | None, create: bool, types: dict[str, str], ids: str | None,
     dry_run: bool,
 ) -> int | None:  # fmt: skip
-    from dragoman.imports.loads import Load, LoadOptions, object_path
+    from dragoman.imports.load_run import Load, LoadOptions
 
     if types and not create:
         raise click.UsageError("--type says the types of an object that --create makes")
@@ -325,7 +325,7 @@ async def _copy(
         )  # fmt: skip
         line = StatusLine(quiet=options.quiet)
         load = Load(
-            target_session, to, object_path(to), options=wishes, rows=rows, progress=progress_in(line, to),
+            target_session, to, None, options=wishes, rows=rows, progress=progress_in(line, to),
             announce=announced(options, to), preview=previewed(options),
             confirm_copy=confirming_copy(options, question, sends=not dry_run) if differs else None,
         )  # fmt: skip

@@ -10,7 +10,8 @@ from drivers.elasticsearch.importing.test_loads import export, session, stored
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
 from dragoman.imports.checkpoints import checkpoint_path
-from dragoman.imports.loads import Load, LoadOptions, load
+from dragoman.imports.load_run import Load, LoadOptions
+from dragoman.imports.loads import load
 from dragoman.imports.new_objects import make_object, plan_new, sampled
 from dragoman.imports.records import Record, Wishes
 from dragoman_api import QueryError, hookimpl

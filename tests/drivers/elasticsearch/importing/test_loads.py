@@ -29,7 +29,7 @@ from in_process import Here
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman.imports.loads import LoadReport
+    from dragoman.imports.load_run import LoadReport
     from dragoman.sessions.session import Session
 
 COLUMNS: dict[str, Any] = {

@@ -23,7 +23,7 @@ from dragoman_weaviate.writing.plan import plan_changes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman.imports.loads import LoadReport
+    from dragoman.imports.load_run import LoadReport
 
 TYPES = {"n": "int"}
 BATCH = "/v1/batch/objects"
