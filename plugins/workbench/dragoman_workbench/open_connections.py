@@ -30,7 +30,6 @@ IDLE_SECONDS = 900.0
 LOOK_SECONDS = 15.0
 USED_SECONDS = 60.0
 """Seconds after a request for which a connection counts as looked at: its health is checked."""
-CHECK_SECONDS = 10.0
 HOOKS = (
     "ping", "read_status", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell",
     "count_rows", "plan_change", "apply_change", "parse_console", "execute_console", "export_rows", "complete_console",
@@ -51,6 +50,7 @@ class _Connection:
     session: Session | None = None
     error: Exception | None = None
     waiting: int = 0
+    checked: bool = False
     used_at: float = field(default_factory=time.monotonic)
     at: float = field(default_factory=time.time)
 
@@ -174,26 +174,34 @@ class OpenConnections:
                     connection.closing.set()
 
     async def watch_health(self) -> None:
-        """Check connections that are looked at, or that did not answer: the event of a change reaches every tab."""
-        while True:
-            await anyio.sleep(LOOK_SECONDS)
-            oldest = time.monotonic() - USED_SECONDS
-            async with anyio.create_task_group() as tasks:
+        """Check connections that are looked at, or that did not answer: the event of a change reaches every tab.
+
+        A server that hangs keeps its own check waiting until the deadline of `ping`, and no other: each connection has
+        at most one.
+        """
+        async with anyio.create_task_group() as tasks:
+            while True:
+                await anyio.sleep(LOOK_SECONDS)
+                oldest = time.monotonic() - USED_SECONDS
                 for name, connection in self._connections.items():
                     watched = connection.used_at > oldest or name in self._failing
-                    if watched and (session := connection.session) is not None and session.can("ping"):
-                        tasks.start_soon(self._check, name, session)
-            self._failing.intersection_update(self._connections)
+                    if watched and not connection.checked and connection.session is not None:
+                        connection.checked = True
+                        tasks.start_soon(self._check, name, connection, connection.session)
+                self._failing.intersection_update(self._connections)
 
-    async def _check(self, name: str, session: Session) -> None:
-        with anyio.move_on_after(CHECK_SECONDS):
-            try:
-                health = await session.ping()
-            except Exception:  # noqa: BLE001 - a guard's veto, or the connection is being closed
+    async def _check(self, name: str, connection: _Connection, session: Session) -> None:
+        try:
+            if not session.can("ping"):
                 return
+            health = await session.ping()
             # What was rejected once is not sent again and again while nobody looks: servers lock such users out.
             again = not health.ok and health.code != AuthenticationError.code
             (self._failing.add if again else self._failing.discard)(name)
+        except Exception:  # noqa: BLE001 - a guard's veto, or the connection is being closed
+            return
+        finally:
+            connection.checked = False
 
     def about(self, name: str) -> OpenConnection:
         """Return what the header shows of an open connection."""

@@ -14,7 +14,7 @@ from dragoman_api.changes import Drop, Insert, InsertBatch, OutcomeStatus, PlanR
 from dragoman_api.columns import ObjectList, ObjectsRequest
 from dragoman_api.connections import Health, ServerStatus
 from dragoman_api.console import CompletionRequest, ConsoleText
-from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused
+from dragoman_api.errors import ConfigurationError, DeadlineExceededError, DragomanError, DriverFaultError, Refused
 from dragoman_api.filters import RawQuery
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
@@ -378,6 +378,9 @@ class Session:
                 health = await self._calls.run(DriverSpec.ping)
         except Refused:
             raise
+        except DeadlineExceededError as error:  # the server hangs, which the error tells of the hook
+            reason = f"{self._driver.info.host}:{self._driver.info.port} gave no answer in time"
+            health = Health(ok=False, reason=reason, code=error.code)
         except DragomanError as error:
             health = Health(ok=False, reason=error.message, code=error.code)
         if health.ok != self._healthy:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from workbench.browser.conftest import browsing
+from workbench.browser.conftest import address_of, browsing, read_address, running, serving
 from workbench.browser.test_views import AXE, findings
 from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Browser, Page, Route
     from workbench.browser.conftest import Cluster
 
@@ -285,3 +291,26 @@ def test_what_is_missing_says_so_in_a_sentence_with_a_button_that_leads_on_and_n
             assert not findings(page)
         box.get_by_role("button", name=button).press("Enter")
         page.get_by_role("heading", name=heading, exact=True).wait_for()
+
+
+def test_a_server_that_hangs_is_told_within_a_minute_and_taken_back_when_it_goes_on(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    with running("-m", "dragoman", "sample", "shop", "--port", 0, "--json") as served:
+        port = str(served["samples"][0]["port"])
+        words = ["connections", "add", "slow", "--type", "elasticsearch", "--host", "127.0.0.1", "--auth", "none"]
+        command = [sys.executable, "-m", "dragoman", *words, "--yes", "--port", port]
+        subprocess.run(command, check=True, env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)}, capture_output=True)
+        with serving(tmp_path) as file, browsing(chromium, read_address(file)) as page:
+            page.evaluate("hash => { location.hash = hash }", address_of("orders", connection="slow"))
+            page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
+            os.kill(served["pid"], signal.SIGSTOP)
+            try:
+                told = page.locator(".toast.bad", has_text=f"slow does not answer: 127.0.0.1:{port} gave no answer")
+                told.wait_for(timeout=60_000)
+                assert page.locator(".header .badge", has_text="no answer").is_visible()
+            finally:
+                os.kill(served["pid"], signal.SIGCONT)
+            page.locator(".toast.good", has_text="slow answers again.").wait_for(timeout=60_000)
+            assert told.count() == 0
+            assert page.locator(".header .badge", has_text="no answer").count() == 0

@@ -11,7 +11,7 @@ from workbench.browser.conftest import Cluster, address_of, show
 from workbench.browser.walking import Hands, add_filter, becomes, pill, write_filter
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -109,6 +109,29 @@ def test_columns_at_a_glance_have_no_serious_finding_and_fit(orders: Page, width
     assert box
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_rows_of_the_question_before_stay_readable_until_the_new_ones_come(orders: Page, theme: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: python plugins/workbench/build.py")
+    orders.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+    orders.locator('[role=row][aria-rowindex="3"] .cell:visible').nth(2).click()
+    orders.keyboard.press("Control+a")
+    color = "() => getComputedStyle(document.querySelector('.grid-clip .cell')).color"
+    before = orders.evaluate(color)
+    held: list[Route] = []
+    orders.route("**/api/page", lambda route: held.append(route))
+    write_filter(orders, "total > 10")
+    orders.keyboard.press("Enter")
+    orders.locator(".grid-host.stale").wait_for()
+    orders.wait_for_timeout(600)
+    assert orders.evaluate(color) != before
+    assert not findings(orders)
+    for route in held:
+        route.continue_()
+    orders.locator(".grid-host:not(.stale)").wait_for()
+    assert orders.evaluate(color) == before
 
 
 ACTIVE = "[role=gridcell][tabindex='0']:visible"

@@ -168,8 +168,9 @@ function told(event: Told): void {
     case "plugin.crashed":
       toast(`The driver of ${text("connection")} ended: ${text("reason").replace(/\.?$/, ".")} The next request starts it again.`, "bad");
       break;
+    case "connection.opened": // it answers, and a new session knows nothing of how the last one ended
     case "connection.health_changed": {
-      const [name, now, ok] = [text("connection"), new Map(broken.value), event.state === "ok"];
+      const [name, now, ok] = [text("connection"), new Map(broken.value), event.state !== "failed"];
       const failure = (reason: string) => `${name} does not answer: ${reason}`;
       if (ok) retract(failure(now.get(name) ?? ""));
       if (ok === now.has(name)) toast(ok ? `${name} answers again.` : failure(text("reason")), ok ? "good" : "bad");
