@@ -155,6 +155,7 @@ def test_every_rule_has_a_test_and_every_test_names_a_rule_that_is_there(rules):
     assert len(rules) > 130
 
 
+@pytest.mark.slow
 def test_every_number_of_a_rule_leads_to_its_row(rules):
     listed = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
     strays = {}

@@ -91,6 +91,7 @@ REPLIES = [
 """What a user says to a question, None for a program that cannot ask; and the code of the answer."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_rows_are_written_over_http_if_the_user_agrees_or_cannot_be_asked(over_http, cluster, mode):
     asked = []
@@ -120,6 +121,7 @@ async def test_rows_are_written_over_http_if_the_user_agrees_or_cannot_be_asked(
                 await unable("apply_plan", plan=removal["plan"])
 
 
+@pytest.mark.slow
 async def test_two_agents_that_work_at_once_get_their_own_answers_and_cannot_both_change_a_row(over_http):
     async with over_http() as connect:
         agents = [await connect(mode) for mode in ("auto", "legacy")]

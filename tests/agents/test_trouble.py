@@ -44,6 +44,7 @@ async def until(condition):
             await anyio.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_driver_that_ends_in_a_call_fails_that_call_and_no_other(agents, stopped, mode):
     waiting, going = stopped("_count")

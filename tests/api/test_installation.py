@@ -183,6 +183,7 @@ def test_removing_names_all_distributions_of_dragoman_here():
     assert not {"pluggy", "dragoman_api"} & {*words}
 
 
+@pytest.mark.slow
 def test_the_command_for_this_environment_runs():
     """What is printed here is run: it asks for what is installed, so that nothing is fetched."""
     words = shlex.split(add_command("dragoman-api"))

@@ -68,6 +68,7 @@ def test_at_full_at_most_stat_succeeds(core: suite.Run) -> None:
     assert suite.successes(core) == ["stat_foreign"]
 
 
+@pytest.mark.slow
 def test_a_spawned_process_holds_what_could_depend_on_how_it_came_about(wheel: Path) -> None:
     run = suite.run("full", wheel, names=BESIDE_FORKS, way="spawn")
     assert suite.faults_at_full(run) == {}

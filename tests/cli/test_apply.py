@@ -104,6 +104,7 @@ def test_a_server_cannot_drive_the_terminal_by_a_reason(shop, changes):
     assert "\x1b" not in done.out + done.err
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_set_is_reviewed_and_confirmed(furnished, changes):
     file = changes(UPDATE, FIXED, {"op": "delete", "id": "2"})
     for answer, code in (("n", 1), ("y", 4)):

@@ -187,6 +187,7 @@ def test_a_field_of_a_form_may_be_called_like_an_option(tmp_path, proxy, port):
     assert (shown["values"]["proxy"], shown["via"]["proxy"]) == ("mine", proxy.url)
 
 
+@pytest.mark.slow
 def test_a_connection_is_saved_and_opened_through_an_ssh_host(greeted, port, tmp_path):
     (tmp_path / "sshd").mkdir()
     with serving(tmp_path / "sshd") as sshd:

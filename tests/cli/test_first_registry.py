@@ -70,6 +70,7 @@ def installed(house: Machine) -> dict[str, tuple[str, str]]:
     return {one.plugin: (one.version, one.registry) for one in Store(house.home / "data").installed()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BREAKS)
 def test_what_the_first_claims_does_not_come_from_the_second_and_the_rest_does(kind, house, team):
     spoil, code = BREAKS[kind]

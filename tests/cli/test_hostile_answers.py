@@ -45,6 +45,7 @@ def test_columns_named_to_resemble_each_other_do_not_hold_up_an_error(evil):
     assert time.perf_counter() - began < 15
 
 
+@pytest.mark.slow
 def test_a_driver_cannot_fail_as_the_host_nor_advise_for_it(evil):
     err = evil("page", "evil", "trust", code=1).err
     assert err.splitlines() == [

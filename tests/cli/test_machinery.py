@@ -440,6 +440,7 @@ def test_a_drivers_process_starts_early_whichever_global_options_come_first():
     assert command_of([*before, "page", "shop", "plugins"]) == "page"
 
 
+@pytest.mark.slow
 def test_what_was_started_early_ends_with_a_command_that_fails(shop, tmp_path):
     """A usage error is found after the process was started: nothing of it may stay."""
     code = (

@@ -75,6 +75,7 @@ def test_a_driver_that_came_anew_under_its_version_is_noticed_and_the_remedy_exc
     assert found(house, code=0) == [("ok", "1.0.0, all files intact", "")]
 
 
+@pytest.mark.slow
 def test_a_driver_that_the_lock_names_with_other_bytes_is_noticed_and_the_remedy_exchanges_it(come_with, make_home):
     come_with("old")
     house = make_home("home")
@@ -107,6 +108,7 @@ def exchange(team, wheel):
     forge(team, {"catalog": json.dumps(catalog).encode(), f"wheels/dragoman-demo/{wheel.name}": data})
 
 
+@pytest.mark.slow
 def test_other_bytes_that_the_keys_of_a_registry_signed_are_no_update(tmp_path, make_home):
     team = wheelhouse.registry(tmp_path / "team", [make_wheel("old", tmp_path)])
     house = make_home("home", team)

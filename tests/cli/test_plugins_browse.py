@@ -246,6 +246,7 @@ def test_an_advisory_that_cannot_be_read_holds_back_every_version_of_its_project
     assert " 1.0.0 skipped: its advisory cannot be read: " in said
 
 
+@pytest.mark.slow
 def test_a_registry_with_one_bad_record_is_added_and_searched_all_the_same_and_doctor_names_the_record(
     known, offered, tmp_path
 ):

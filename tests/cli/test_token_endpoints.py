@@ -73,6 +73,7 @@ def saved(house):
     return (house.home / "config" / "connections.toml").read_text()
 
 
+@pytest.mark.slow
 def test_a_token_endpoint_that_was_not_agreed_to_is_refused_and_not_reached(house, gate, endpoint, kind):
     done = add(house, kind, gate.port, endpoint, code=1)
     assert f"error[sign-in-not-agreed]: shop signs in at {endpoint.server}, a second server" in done.err

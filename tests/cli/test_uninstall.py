@@ -49,6 +49,7 @@ def entries(home: Path) -> list[str]:
     return sorted(str(path.relative_to(home)) for path in home.rglob("*") if "store/" not in str(path))
 
 
+@pytest.mark.slow
 def test_everything_goes_and_the_last_line_says_how_the_package_goes(machine, home):
     assert (home / "data/store/trees").is_dir()
     ended = machine("dragoman uninstall --yes")
@@ -156,6 +157,7 @@ def test_nobody_waits_for_the_answer_and_what_came_meanwhile_is_asked_for_again(
     assert not home.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", range(8))
 def test_an_interruption_at_any_step_leaves_a_home_that_works_and_the_next_run_finishes(
     machine, home, monkeypatch, count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from api.test_oauth import profile
 from drivers.elasticsearch import rig as elasticsearch
 
@@ -13,6 +14,7 @@ from token_endpoint import NewestToken, TokenEndpoint
 ROWS = 5_000
 
 
+@pytest.mark.slow
 async def test_E32_an_export_goes_on_when_its_token_is_revoked_in_the_midst_of_it() -> None:
     with TokenEndpoint() as endpoint:
         async with (

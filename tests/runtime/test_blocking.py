@@ -270,6 +270,7 @@ def test_a_call_that_waits_while_another_thread_closes_ends(connect):
             waiting.result(20)
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_no_longer_used_closes(connect):
     before = threading.active_count()
     session = connect()
@@ -323,6 +324,7 @@ def script(text, **options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ctrl_c_cancels_the_call_in_the_driver_and_the_connection_goes_on(connect):
     program = script(
         """

@@ -142,6 +142,7 @@ async def test_a_copy_that_nobody_agreed_to_is_refused_and_its_hint_agrees(serve
     assert report.counts["applied"] == 3
 
 
+@pytest.mark.slow
 async def test_every_value_of_a_search_engine_arrives_in_a_vector_database(servers, tmp_path):
     shop, lab = servers
     await fill(shop, ROWS)

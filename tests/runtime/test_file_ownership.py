@@ -227,6 +227,7 @@ def test_stored_secrets_that_others_can_read_or_change_are_not_used(connections,
         assert connections.secret(Reference("stored"), connection="shop", field="key") == "s3cret"
 
 
+@pytest.mark.slow
 def test_what_dragoman_makes_is_its_users_own_whatever_the_umask(home):
     code = """if True:
         import os, runpy, sys

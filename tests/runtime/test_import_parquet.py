@@ -60,6 +60,7 @@ def test_a_value_of_parquet_arrives_as_json_takes_it(tmp_path):
     assert read == [values + [None] * (3 - len(values)) for _, values in cases]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aside", ["[1]", "{", '{"n":NaN}', '{"n":' + "[" * 100_000 + "]" * 100_000 + "}"])
 def test_misfits_of_parquet_that_are_no_object_are_a_fault_of_their_row(tmp_path, aside):
     misfits = pa.field("_misfits", pa.string(), metadata={"role": "misfits", "values": "json"})

@@ -83,6 +83,7 @@ async def test_every_loop_runs_what_goes_through_the_broker_and_the_pipe(open_st
     assert not started()
 
 
+@pytest.mark.slow
 @BOTH
 async def test_every_loop_runs_consoles_changes_and_an_end_of_the_drivers_process(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
@@ -98,6 +99,7 @@ async def test_every_loop_runs_consoles_changes_and_an_end_of_the_drivers_proces
     assert not started()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["asyncio", "uvloop"])
 def test_a_blocking_connection_runs_on_the_loops_of_the_programs_policy(open_memory, monkeypatch, policy):
     open_memory()

@@ -110,6 +110,7 @@ async def greeting():
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_what_a_person_agreed_to_is_given_as_far_as_it_was_asked_for(opened, greeting, tmp_path, monkeypatch):
     (tmp_path / "key.txt").write_text("sesame")
     (tmp_path / "other.txt").write_text("private")

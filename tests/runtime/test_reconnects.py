@@ -105,6 +105,7 @@ class Driver(MemoryDriver):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["plan", "apply"])
 async def test_a_load_plans_again_what_the_drivers_process_took_along_unsent(
     make_runtime, tmp_path, monkeypatch, stage

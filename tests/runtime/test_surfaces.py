@@ -200,6 +200,7 @@ async def test_every_operation_of_a_session_can_be_vetoed_before_anything_is_sen
     assert heard >= told | {"connection.opened", "connection.closed", "plugin.installed"}
 
 
+@pytest.mark.slow
 async def test_every_change_of_what_is_installed_can_be_vetoed_before_anything_is_changed(registry):
     guard, versions = Guard(), ("1.0.0", "1.1.0")
     drivers = [wheelhouse.Driver("memory", each, code=MEMORY, hooks=[*HOOKS]) for each in versions]

@@ -15,6 +15,7 @@ def stubs():
     return promised.stubs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", promised.PACKAGES)
 def test_a_program_finds_the_python_names_that_it_was_written_for(stubs, package):
     faults = promised.broken(package, stored(f"{package}.pyi.txt", stubs[package]), stubs[package])

@@ -98,6 +98,7 @@ def newer(name: str, member: str):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "lines"),
     [
@@ -134,6 +135,7 @@ def test_the_plan_of_an_export_in_parts_of_a_newer_version_is_refused(tmp_path):
     assert plan.read_bytes() == b'{"version": 7, "later": true}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "read"),
     [

@@ -61,6 +61,7 @@ def new_machine(tmp_path):
             yield stranger(tmp_path / "home", cwd=tmp_path, port=cluster.port)
 
 
+@pytest.mark.slow
 def test_adding_a_connection_offers_the_download_before_the_form(new_machine):
     """P2, P5: choose the type, download, form, saved and connected."""
     terminal = Terminal(new_machine, "connections", "add", "shop")

@@ -94,6 +94,7 @@ def test_what_cannot_be_served_is_refused_at_once(dragoman, words, said):
     assert said in dragoman("workbench", *words, code=2).err
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told(dragoman):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = dragoman.process("workbench", "--no-browser", "--port", taken.getsockname()[1], code=2)
@@ -102,6 +103,7 @@ def test_a_port_that_is_taken_is_told(dragoman):
         assert "--port 0" in ended.err
 
 
+@pytest.mark.slow
 def test_the_start_does_not_wait_for_the_systems_certificates():
     """aiohttp would load them as it is imported, which takes a tenth of the start; the workbench speaks no TLS."""
     code = (

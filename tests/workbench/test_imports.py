@@ -113,6 +113,7 @@ async def test_an_import_that_was_cancelled_goes_on_where_it_ended(shop_tab: Tab
     assert (await shop_tab.failure("imports/resume", id=job["id"]))["code"] == "resume-refused"
 
 
+@pytest.mark.slow
 async def test_an_import_is_taken_back_and_a_row_that_was_changed_since_stays(shop_tab: Tab, shop_home: Path) -> None:
     name = f"back-{uuid4().hex[:8]}"
     reading = {"connection": "shop", "object": name}
@@ -164,6 +165,7 @@ async def test_an_undo_that_is_cancelled_says_so_and_can_be_asked_for_again(shop
     assert (await shop_tab("count", connection="shop", rows={"object": name}))["rows"] == "0"
 
 
+@pytest.mark.slow
 async def test_of_two_tabs_that_ask_at_once_one_imports_a_file_and_one_takes_it_back(shop_tab: Tab) -> None:
     name = f"twice-{uuid4().hex[:8]}"
     sent = await upload(shop_tab, "".join(f'{{"id":"{at}","n":{at}}}\n' for at in range(2_000)), name="a.ndjson")
@@ -305,6 +307,7 @@ async def test_rows_are_copied_to_another_connection_and_taken_back(two_tabs: Ta
     assert await rows_of(two_tabs, "attic", "books-too") == []
 
 
+@pytest.mark.slow
 async def test_a_copy_to_another_type_does_what_was_shown_or_nothing(two_tabs: Tab) -> None:
     async with FakeWeaviate() as vectors:
         values = {"host": "127.0.0.1", "port": str(vectors.port), "auth_method": "none"}
@@ -332,6 +335,7 @@ async def test_a_copy_to_another_type_does_what_was_shown_or_nothing(two_tabs: T
         assert (await ended(two_tabs, renewed["id"]))["counts"]["applied"] == number
 
 
+@pytest.mark.slow
 async def test_a_copy_onto_itself_is_refused_and_a_filter_is_kept(two_tabs: Tab) -> None:
     asked = {"connection": "shop", "rows": {"object": "books"}, "object": "books"}
     own = await two_tabs.failure("imports/plan_copy", **asked, target="shop")

@@ -469,6 +469,7 @@ async def test_P6_a_driver_that_excludes_phones_and_tablets_is_refused_there(hom
         assert (await tab.failure("open", connection="library"))["code"] == "connection-failed"
 
 
+@pytest.mark.slow
 async def test_P6_the_registries_are_asked_once_for_the_requests_of_a_phone(shop_home, monkeypatch):
     async with signed_in(shop_home) as tab:
         plugins = tab.place.runtime.plugins
@@ -498,6 +499,7 @@ async def test_P6_the_registries_are_asked_once_for_the_requests_of_a_phone(shop
         assert asked == ["elasticsearch"] * 3
 
 
+@pytest.mark.slow
 async def test_P6_no_route_brings_new_code_of_a_driver_that_is_not_for_phones(home, tmp_path):
     paths = []
     for version in ("1.0.0", "1.1.0"):

@@ -115,6 +115,7 @@ async def test_a_forked_process_differs_in_nothing_from_a_spawned_one(workshop: 
     assert states["fork"] == states["spawn"]
 
 
+@pytest.mark.slow
 async def test_no_two_forks_draw_the_same_numbers(workshop: Workshop, forks: ThreadForks) -> None:
     draws = []
     for _ in range(3):
@@ -157,6 +158,7 @@ async def test_the_host_learns_how_a_process_ended(workshop: Workshop, way: str,
     assert worker._child.process.pid not in children()
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_is_replaced_and_open_connections_live_on(
     workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -414,6 +416,7 @@ async def test_a_process_is_told_by_its_command_line_to_be_of_one_server_alone()
             server.end()
 
 
+@pytest.mark.slow
 async def test_many_starts_at_once_share_one_server(workshop: Workshop, forks: ThreadForks) -> None:
     make = workshop.again(PING)
     pids: set[int] = set()
@@ -596,6 +599,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.slow
 def test_the_death_of_the_host_ends_the_server_and_a_driver_that_blocks(workshop: Workshop) -> None:
     from tests.worker.conftest import attempts
 

@@ -70,6 +70,7 @@ def size(cell: object) -> int:
     return len(cell) if isinstance(cell, bytes) else len(cell.encode()) if isinstance(cell, str) else 0
 
 
+@pytest.mark.slow
 async def test_a_page_of_130_megabytes_arrives_cut_and_says_so(workshop: Workshop) -> None:
     async with workshop.worker(LONG) as worker:
         page = await worker.call("fetch_page", PageRequest(object="o", limit=100))
@@ -83,6 +84,7 @@ async def test_a_page_of_130_megabytes_arrives_cut_and_says_so(workshop: Worksho
         assert "100 " in note.reason
 
 
+@pytest.mark.slow
 async def test_a_page_of_130_megabytes_in_bytes_arrives_cut_and_a_cell_of_them_whole(workshop: Workshop) -> None:
     async with workshop.worker(BINARY) as worker:
         page = await worker.call("fetch_page", PageRequest(object="o", limit=100))

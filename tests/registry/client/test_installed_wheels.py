@@ -153,6 +153,7 @@ def agrees(path: Path, report: WheelReport, folder: Path) -> None:
     assert trees.verify(trees.keep(tree)) == []
 
 
+@pytest.mark.slow
 def test_a_wheel_with_all_that_is_allowed_is_placed_by_pip_as_the_preflight_says(tmp_path: Path):
     wheel = wheelhouse.library()
     wheel.files |= {

@@ -118,6 +118,7 @@ def renamed(report: WheelReport, name: str) -> WheelReport:
     return replace(report, manifest=replace(report.manifest, id=name, types=kinds))
 
 
+@pytest.mark.slow
 def test_an_inbox_with_sixty_thousand_folders_is_read_in_one_pass(tmp_path: Path, monkeypatch):
     box = Inbox(tmp_path / "team")
     record = {"size": 1, "sha256": "0" * 64, "publisher": "a", "at": "2026-01-01T00:00:00Z"}

@@ -70,6 +70,7 @@ def authors(folder: Path) -> dict[str, bytes]:
     return newest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("http", [False, True], ids=["disk", "http"])
 def test_a_mirror_keeps_the_signatures_and_installs(http: bool, case: Case):
     if http:

@@ -115,6 +115,7 @@ def test_a_page_allows_its_own_script_and_style_and_nothing_else(sample: Path):
         assert "@import" not in style
 
 
+@pytest.mark.slow
 def test_what_a_hostile_author_wrote_is_text_on_every_page(hostile: Path):
     for path in people(hostile):
         source = path.read_text()

@@ -211,6 +211,7 @@ def ask_as(url: str, host: str) -> int:
         return int(connection.recv(100).split()[1])
 
 
+@pytest.mark.slow
 def test_a_page_in_a_browser_uploads_nothing(tmp_path, root):
     with served(root, tokens=TOKENS) as url:
         for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):

@@ -38,6 +38,7 @@ def test_a_registry_killed_at_every_step_of(scenario: str, shared_path: Path):
     assert written[-1].startswith(last), "what makes the rest count comes last"
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_what_was_published_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The disk is full from the n-th file on, for every n: the error names the file, and the next time it goes on."""
     real = files.write

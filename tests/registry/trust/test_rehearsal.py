@@ -64,6 +64,7 @@ def rehearsal(tmp_path: Path) -> Iterator[Rehearsal]:
         yield made
 
 
+@pytest.mark.slow
 def test_every_key_of_a_release_is_replaced_and_hosts_with_the_first_root_follow(rehearsal: Rehearsal):
     for number, role in enumerate(ROLES, 1):
         old = rehearsal.key_files(role)

@@ -383,6 +383,7 @@ async def test_a_server_without_points_in_time_resumes_nothing(wording: Wording)
         wording(caught.value.message)
 
 
+@pytest.mark.slow
 async def test_a_taker_may_take_longer_than_the_server_holds_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "_RENEWED", 0.05)
     async with on_fake("8.19.21") as es:
@@ -425,6 +426,7 @@ async def test_answers_that_are_too_long_are_asked_for_in_pieces(
         wording(caught.value.message)
 
 
+@pytest.mark.slow
 @pytest.mark.fake_only(reason="a network that fails once in the middle of an export")
 @pytest.mark.parametrize("trouble", ["cut", "drop"])
 async def test_a_page_that_is_lost_on_its_way_is_asked_for_again(trouble: Any) -> None:
@@ -439,6 +441,7 @@ REJECTED = {"type": "es_rejected_execution_exception", "reason": "rejected execu
 PHASE = {"type": "search_phase_execution_exception", "reason": "all shards failed", "phase": "query", "grouped": True}
 
 
+@pytest.mark.slow
 @pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
 @pytest.mark.parametrize(
     ("status", "error"),

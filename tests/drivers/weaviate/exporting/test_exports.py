@@ -289,6 +289,7 @@ class Rules:
             await wv.export(name)
 
 
+@pytest.mark.slow
 @pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
 @pytest.mark.parametrize("filtered", [False, True])
 @pytest.mark.parametrize("status", [200, 429, 500, 502, 503, 504])
