@@ -127,26 +127,30 @@ async def test_a_server_that_hangs_is_told_with_one_check_at_a_time_and_holds_up
     monkeypatch.setattr("dragoman_workbench.open_connections.LOOK_SECONDS", 0.05)
     ping = hooks_and_deadlines.HOOKS["ping"]
     monkeypatch.setitem(hooks_and_deadlines.HOOKS, "ping", ping._replace(seconds=2.0))
-    async with signed_in(shop_home) as tab, FakeElasticsearch() as attic, FakeElasticsearch() as cellar:
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(tab.listen)
-            for name, server in {"attic": attic, "cellar": cellar}.items():
-                values = {"host": "127.0.0.1", "port": str(server.port), "auth_method": "none"}
-                fields = {name: {"kind": "value", "value": value} for name, value in values.items()}
-                await tab("connections/save", name=name, type="elasticsearch", fields=fields)
-                await tab("open", connection=name)
-            answer = cellar.answer
-            monkeypatch.setattr(cellar, "answer", counting)
-            own_answer = attic.answer
-            monkeypatch.setattr(attic, "answer", hanging)
-            assert await states_of_health(tab, 1) == ["failed"]
-            [event] = [e["event"] for e in tab.events if e["kind"] == "event" and "health" in e["event"]["name"]]
-            assert event["reason"] == f"127.0.0.1:{attic.port} gave no answer in time"
-            assert (most, checks > 5) == (1, True)
-            monkeypatch.setattr(attic, "answer", own_answer)
-            going_on.set()
-            assert await states_of_health(tab, 2) == ["failed", "ok"]
-            tasks.cancel_scope.cancel()
+    async with (
+        signed_in(shop_home) as tab,
+        FakeElasticsearch() as attic,
+        FakeElasticsearch() as cellar,
+        anyio.create_task_group() as tasks,
+    ):
+        await tasks.start(tab.listen)
+        for name, server in {"attic": attic, "cellar": cellar}.items():
+            values = {"host": "127.0.0.1", "port": str(server.port), "auth_method": "none"}
+            fields = {name: {"kind": "value", "value": value} for name, value in values.items()}
+            await tab("connections/save", name=name, type="elasticsearch", fields=fields)
+            await tab("open", connection=name)
+        answer = cellar.answer
+        monkeypatch.setattr(cellar, "answer", counting)
+        own_answer = attic.answer
+        monkeypatch.setattr(attic, "answer", hanging)
+        assert await states_of_health(tab, 1) == ["failed"]
+        [event] = [e["event"] for e in tab.events if e["kind"] == "event" and "health" in e["event"]["name"]]
+        assert event["reason"] == f"127.0.0.1:{attic.port} gave no answer in time"
+        assert (most, checks > 5) == (1, True)
+        monkeypatch.setattr(attic, "answer", own_answer)
+        going_on.set()
+        assert await states_of_health(tab, 2) == ["failed", "ok"]
+        tasks.cancel_scope.cancel()
 
 
 async def test_rejected_credentials_are_not_sent_again_while_nobody_looks(shop_home, monkeypatch):
