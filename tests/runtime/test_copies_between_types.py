@@ -119,7 +119,7 @@ async def test_a_plan_names_what_becomes_of_each_column_and_writes_nothing(serve
     assert {column.column: column.reason for column in plan.doubtful} == {
         "place": "as its JSON text, because there is no such type",
         "lines": "as its JSON text, because there is no such type",
-        "ship.city": "as 'ship_city': the driver refuses the name",
+        "ship.city": "under another name: the driver refuses this one",
     }
     assert (plan.ids, plan.ids_consent, plan.exists, plan.rows) == ("derive", False, False, 3)
     assert {note.code for note in plan.notes} == {"integer-rounded", "nulls-left-out"}
@@ -287,7 +287,9 @@ async def test_a_column_with_the_name_of_one_of_the_server_gets_another_name(ser
     rows = shop.rows("orders")
     plan = await dragoman.plan_copy(rows, lab, "Orders", create=True, ids="new")
     assert fates(plan) == {"uuid": ("uuid_", "text"), "n": ("n", "integer")}
-    assert [column.reason for column in plan.doubtful] == ["as 'uuid_': a column of that name is the server's own"]
+    assert [column.reason for column in plan.doubtful] == [
+        "under another name: a column of that name is the server's own"
+    ]
     assert "column-kept-apart" not in {note.code for note in plan.notes}
     with pytest.raises(ConfigurationError, match="has a column 'uuid' of its own") as caught:
         await dragoman.plan_copy(rows, lab, "Orders", create=True, renamed={"n": "uuid", "uuid": "x"})

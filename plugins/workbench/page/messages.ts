@@ -286,6 +286,7 @@ export interface CopyAsked {
  *     to: The name of the column that receives its values; empty if it is left out.
  *     reason: Why it is left out, or what changes; empty if it is carried as it is.
  *     consent: The request agrees to that.
+ *     lost: It is left out under any name.
  */
 export interface CopyColumn {
   readonly name: string;
@@ -294,6 +295,7 @@ export interface CopyColumn {
   readonly to: string;
   readonly reason: string;
   readonly consent: boolean;
+  readonly lost: boolean;
 }
 
 /**

@@ -78,7 +78,7 @@ class ColumnDraft(msgspec.Struct):
 
     def name_it(self, name: str, *, because: str) -> None:
         """Give the column there another name, which nobody has agreed to yet, and say why."""
-        reason = f"as {name!r}: {because}"
+        reason = f"under another name: {because}"
         self.name, self.reason = name, f"{self.reason}; {reason}" if self.reason else reason
         self.consent = False
 
@@ -199,7 +199,7 @@ def _names_as_words(drafts: Sequence[ColumnDraft], fixed: set[str]) -> bool:
     changed = False
     for draft in drafts:
         if draft.name and draft.source.name not in fixed and (word := word_of(draft.name)) != draft.name:
-            draft.name_it(word, because="the driver refuses the name")
+            draft.name_it(word, because="the driver refuses this one")
             changed = True
     return changed
 

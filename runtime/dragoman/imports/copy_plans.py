@@ -81,6 +81,7 @@ class CopyPlan(msgspec.Struct, frozen=True, kw_only=True):
         making: The request that makes the object; None if it exists.
         passages: The columns that are carried.
         id_column: The column of the ids that are carried; None for new ids.
+        lost: The columns that are left out under any name.
     """
 
     object: str
@@ -94,6 +95,7 @@ class CopyPlan(msgspec.Struct, frozen=True, kw_only=True):
     making: PlannedRequest | None
     passages: list[Passage]
     id_column: Column | None
+    lost: frozenset[str] = frozenset()
 
     @property
     def doubtful(self) -> list[ColumnFate]:
@@ -218,7 +220,7 @@ async def plan_copy(
             Passage(source=draft.source, name=draft.name, kind=draft.kind, repeated=draft.repeated)
             for draft in drafts if draft.name
         ],
-        id_column=None if chosen == "new" else key,
+        id_column=None if chosen == "new" else key, lost=frozenset(column.name for column in lost),
     )  # fmt: skip
 
 
@@ -235,7 +237,9 @@ async def _plan_like(
         column_name = renamed.get(column.name, column.name)
         target_type = types.get(column_name, "") if existing else column.type
         reason = ""
-        if existing and column_name not in types:
+        if existing and not column_name:
+            reason = "left out, as you asked"
+        elif existing and column_name not in types:
             reason = "there is no such column: the server adds it, or refuses the row"
         elif target_type != column.type:
             reason = "a value that does not fit makes a rejected row"

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from workbench.browser.conftest import Cluster, browsing, read_address, running, serving
+from workbench.browser.conftest import Cluster, address_of, browsing, read_address, running, serving
 from workbench.browser.test_importing import accessible
 from workbench.browser.walking import Hands, add_filter, becomes
 
@@ -143,7 +143,7 @@ def test_the_rows_of_a_filter_are_copied_into_an_object_that_differs(
     cluster.put(
         "pieces", [{"n": at, "more": "x"} for at in range(20)], {"n": {"type": "long"}, "more": {"type": "keyword"}}
     )
-    attic.put("pieces", [{"n": 0}], {"n": {"type": "double"}})
+    attic.put("pieces", [{"n": 0}], {"n": {"type": "double"}, "other": {"type": "keyword"}})
     overview(two)
     two.locator(".object-table tr", has_text="pieces").click(button="right")
     two.get_by_role("menuitem", name="Rows", exact=True).click()
@@ -152,18 +152,69 @@ def test_the_rows_of_a_filter_are_copied_into_an_object_that_differs(
     two.get_by_role("button", name="Copy to a connection").click()
     dialog, hands = two.get_by_role("dialog", name="Copy pieces"), Hands(two)
     hands.choose(dialog.get_by_label("To the connection"), "attic")
-    dialog.get_by_text("It has no column more").wait_for()
-    dialog.get_by_text("n (long here, double there)").wait_for()
+    dialog.get_by_text("pieces exists; the rows are added").wait_for()
+    columns = [row.split("\t")[1:] for row in dialog.locator(".copy-columns tbody tr").all_inner_texts()]
+    unknown = "there is no such column: the server adds it, or refuses the row"
+    assert columns == [
+        ["more", "keyword", "", unknown], ["n", "long", "double", "a value that does not fit makes a rejected row"],
+    ]  # fmt: skip
     assert "1 filter row" in dialog.inner_text()
     two.keyboard.press("Escape")
     dialog.wait_for(state="detached")
     two.get_by_role("button", name="Copy to a connection").click()
     hands.choose(dialog.get_by_label("To the connection"), "attic")
-    dialog.get_by_text("It has no column more").wait_for()
-    dialog.get_by_role("button", name="Copy the rows").click()
+    name, copy = dialog.get_by_label("Name of more there"), dialog.get_by_role("button", name="Copy the rows")
+    hands.write(name, "n")
+    dialog.get_by_text("Several columns would be called n.").wait_for()
+    assert (name.get_attribute("aria-invalid"), copy.is_disabled()) == ("true", True)
+    hands.write(name, "other")
+    dialog.get_by_text(unknown).wait_for(state="detached")
+    becomes(two, copy.is_enabled)
+    assert name.evaluate("field => field === document.activeElement")
+    copy.click()
     two.locator("li.card").first.locator(".badge", has_text="finished").wait_for()
     assert "5 rows read: 5 written" in two.locator("li.card").first.inner_text()
-    assert sorted(one["n"] for one in documents(attic, "pieces").values()) == [0, 15, 16, 17, 18, 19]
+    rows = sorted(documents(attic, "pieces").values(), key=lambda row: row["n"])
+    assert rows == [{"n": 0}, *({"n": number, "other": "x"} for number in range(15, 20))]
+
+
+def test_one_decision_per_reason_and_typed_names_hold_for_a_copy_to_another_type(two: Page, cluster: Cluster) -> None:
+    values = [{"n": 1, "place": {"lat": 1, "lon": 2}, "area": {"gte": 1, "lt": 3}, "note": "x"}]
+    kinds = {"n": "long", "place": "geo_point", "area": "integer_range", "note": "keyword"}
+    cluster.put("areas", values, {name: {"type": kind} for name, kind in kinds.items()})
+    overview(two)
+    two.locator(".object-table tr", has_text="areas").click(button="right")
+    two.get_by_role("menuitem", name="Copy to a connection").click()
+    hands, dialog = Hands(two), two.get_by_role("dialog", name="Copy areas")
+    hands.choose(dialog.get_by_label("To the connection"), "lib (weaviate)")
+    hands.write(dialog.get_by_label("Into the object"), "Areas")
+    dialog.get_by_text("Areas does not exist, and is made in another type of database").wait_for()
+    reason = dialog.get_by_role("checkbox", name="as its JSON text, because there is no such type (2: area, place)")
+    assert reason.is_checked()
+    reason.focus()
+    two.keyboard.press("Space")
+    columns = dialog.locator(".copy-columns tbody tr")
+    becomes(two, lambda: columns.filter(has_text="left out, as you asked").count() == 2)
+    dialog.get_by_label("Copy place").focus()
+    two.keyboard.press("Space")
+    becomes(two, lambda: columns.filter(has_text="left out, as you asked").count() == 1)
+    assert reason.evaluate("box => box.indeterminate")
+    hands.write(dialog.get_by_label("Name of note there"), "remark")
+    hands.write(dialog.get_by_label("Name of place there"), "9 places")  # no name there: the table stays, to mend it
+    dialog.get_by_role("alert").wait_for()
+    hands.write(dialog.get_by_label("Name of place there"), "spot")
+    make = dialog.get_by_role("button", name="Make it with these types, and copy")
+    becomes(two, make.is_enabled)
+    accessible(two)
+    make.focus()
+    two.keyboard.press("Enter")
+    card = two.locator("li.card").first
+    card.locator(".badge", has_text="finished").wait_for()
+    two.evaluate("hash => { location.hash = hash }", address_of("Areas", connection="lib"))
+    two.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
+    heads = two.locator(".head-name").all_inner_texts()
+    assert {"n", "remark", "spot"} <= {*heads}
+    assert not {"area", "note", "place"} & {*heads}
 
 
 def test_a_copy_is_cancelled_and_the_rest_follows(two: Page, attic: Cluster) -> None:

@@ -159,6 +159,7 @@ class CopyColumn(RouteAnswer, frozen=True, kw_only=True):
         to: The name of the column that receives its values; empty if it is left out.
         reason: Why it is left out, or what changes; empty if it is carried as it is.
         consent: The request agrees to that.
+        lost: It is left out under any name.
     """
 
     name: str
@@ -167,6 +168,7 @@ class CopyColumn(RouteAnswer, frozen=True, kw_only=True):
     to: str
     reason: str
     consent: bool
+    lost: bool
 
 
 class CopyPlanned(RouteAnswer, frozen=True, kw_only=True):

@@ -43,7 +43,7 @@ async def show_copy(source: Session, target: Session, request: CopyPlanAsked) ->
     columns = [
         CopyColumn(
             name=column.column, type=column.type, target=column.target or None, to=column.name, reason=column.reason,
-            consent=column.consent,
+            consent=column.consent, lost=column.column in plan.lost,
         )
         for column in plan.columns
     ]  # fmt: skip

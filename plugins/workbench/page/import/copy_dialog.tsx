@@ -9,6 +9,9 @@ import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
 import { type Conflict, ConflictChoice } from "./conflict_choice.tsx";
 
+/** New names of columns by their own; an empty one leaves the column out. */
+type Renamed = Readonly<Record<string, string>>;
+
 const PAUSE = 250; // ms without a key before the target is looked at again
 
 export function CopyDialog({ connection, rows, close }: { connection: string; rows: RowSelection; close: () => void }) {
@@ -20,33 +23,37 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
   const [object, setObject] = useState(rows.object);
   const [plan, setPlan] = useState<CopyPlanned | null>(null);
   const [seen, setSeen] = useState(""); // what the plan answers
+  const [planned, setPlanned] = useState(""); // the object whose plan it is
   const [failed, setFailed] = useState<unknown>(null);
   const [conflict, setConflict] = useState<Conflict>("fail");
   const [ids, setIds] = useState<CopyPlanned["ids"] | null>(null); // null until a person chooses
-  const [leftOut, setLeftOut] = useState<readonly string[]>([]);
+  const [renamed, setRenamed] = useState<Renamed>({});
+  const [reasons, setReasons] = useState<ReadonlyMap<string, string>>(new Map()); // of columns when they were not left out
   const [undo, setUndo] = useState(true);
   const [fresh, setFresh] = useState(0);
   const [busy, setBusy] = useState(false);
   const name = object.trim();
-  const renamed = Object.fromEntries(leftOut.map((column) => [column, ""]));
   const asked = { connection, rows: { ...rows, sort: [], columns: null }, target, object: name, renamed, ids };
-  const key = JSON.stringify([target, name, leftOut, ids, fresh]);
+  const key = JSON.stringify([target, name, renamed, ids, fresh]);
+  const place = JSON.stringify([target, name]);
+  const twice = plan !== null && planned === place && sharedPlaces(plan.columns, renamed).size > 0;
   const choose = (chosen: string) => {
     const [own, there] = [`${rows.object}-copy`, rows.object];
     if (name === own || name === there) setObject(chosen === connection ? own : there);
     setTarget(chosen);
-    setLeftOut([]);
+    setRenamed({});
     setIds(null);
   };
-  const leave = (column: string, left: boolean) => setLeftOut(left ? [...leftOut, column] : leftOut.filter((one) => one !== column));
   useEffect(() => {
-    if (!target || !name) return;
+    if (!target || !name || twice) return;
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
         await open(target);
         const now = await call("imports/plan_copy", asked, stop.signal);
         setPlan(now);
+        setPlanned(place);
+        setReasons((known) => new Map(now.columns.map((one) => [one.name, renamed[one.name] === "" ? known.get(one.name) ?? "" : one.reason])));
         setSeen(key);
         setFailed(null);
       } catch (error) {
@@ -58,7 +65,7 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
       stop.abort();
     };
   }, [key]);
-  const ready = failed === null && seen === key && !!target && !!name;
+  const ready = failed === null && seen === key && !twice && !!target && !!name;
   const start = async () => {
     setBusy(true);
     try {
@@ -85,6 +92,7 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
   return (
     <Dialog
       title={`Copy ${rows.object}`}
+      wide={!!plan && (plan.differs || plan.exists)}
       onClose={close}
       footer={
         <>
@@ -119,8 +127,9 @@ export function CopyDialog({ connection, rows, close }: { connection: string; ro
       {!name && <p class="field-error" role="status">Name the object that gets the rows.</p>}
       {failed !== null && <ErrorBox error={failed} retry={() => setFresh(fresh + 1)} act={(wanted) => void remedy(wanted, () => setFresh(fresh + 1))} />}
       {target && name && !plan && failed === null && <Waiting what={`Looking at ${target} …`} />}
-      {plan?.differs && failed === null && <Passages plan={plan} object={name} leave={leave} ids={plan.ids} choose={setIds} />}
-      {plan && !plan.differs && failed === null && (plan.exists ? <Differences columns={plan.columns} object={name} /> : <Making plan={plan} object={name} />)}
+      {plan && (failed === null || planned === place) && (plan.differs || plan.exists
+        ? <Passages plan={plan} object={name} renamed={renamed} rename={setRenamed} reasons={reasons} ids={plan.ids} choose={setIds} />
+        : <Making plan={plan} object={name} />)}
     </Dialog>
   );
 }
@@ -131,22 +140,50 @@ const ID_CHOICES: readonly [CopyPlanned["ids"], string][] = [
   ["new", "new ones"],
 ];
 
-/** What becomes of each column in another type of database, and of the ids. */
-function Passages({ plan, object, leave, ids, choose }: {
+/** What becomes of each column, what it is called there, and what becomes of the ids. */
+function Passages({ plan, object, renamed, rename, reasons, ids, choose }: {
   plan: CopyPlanned;
   object: string;
-  leave: (column: string, left: boolean) => void;
+  renamed: Renamed;
+  rename: (names: Renamed) => void;
+  reasons: ReadonlyMap<string, string>;
   ids: CopyPlanned["ids"];
   choose: (ids: CopyPlanned["ids"]) => void;
 }) {
   const lost = plan.columns.filter((one) => !one.to && !one.consent).length;
+  const changed = plan.columns.filter((one) => !one.lost && reasons.get(one.name));
+  const shared = [...new Set(changed.map((one) => reasons.get(one.name)!))]
+    .map((reason) => ({ reason, columns: changed.filter((one) => reasons.get(one.name) === reason) }))
+    .filter(({ columns }) => columns.length > 1);
+  const twice = sharedPlaces(plan.columns, renamed);
+  const leave = (columns: readonly CopyColumn[], left: boolean) => {
+    const names = Object.entries(renamed).filter(([name]) => !columns.some((one) => one.name === name));
+    rename(Object.fromEntries([...names, ...(left ? columns.map((one) => [one.name, ""]) : [])]));
+  };
   return (
     <section aria-label="What becomes of each column">
       <p>
-        <bdi>{object}</bdi> {plan.exists ? "exists, and is in another type of database." : "does not exist, and is made in another type of database."}
-        {" "}The types come from the columns here, after a look at the first {plan.rows === 1 ? "row" : `${plan.rows} rows`}.
+        <bdi>{object}</bdi> {plan.exists ? "exists" : "does not exist"}{!plan.differs ? "; the rows are added." : `, and is ${plan.exists ? "" : "made "}in another type of database.`}
+        {plan.differs && ` The types come from the columns here, after a look at the first ${plan.rows === 1 ? "row" : `${plan.rows} rows`}.`}
       </p>
       {lost > 0 && <p class="banner warn" role="status">{lost === 1 ? "1 column is" : `${lost} columns are`} left out.</p>}
+      {shared.length > 0 && (
+        <fieldset class="copy-reasons">
+          <legend>What changes in several columns</legend>
+          {shared.map(({ reason, columns }) => {
+            const copied = columns.filter((one) => one.to).length;
+            return (
+              <label key={reason} class="inline">
+                <input type="checkbox" checked={copied > 0} ref={(box) => { if (box) box.indeterminate = copied > 0 && copied < columns.length; }}
+                  disabled={!copied && !columns.some((one) => Object.hasOwn(renamed, one.name))}
+                  onChange={(event) => leave(columns, !event.currentTarget.checked)} />
+                <span><bdi>{reason}</bdi> <span class="muted">({columns.length}: <bdi>{columns.map((one) => one.name).join(", ")}</bdi>)</span></span>
+              </label>
+            );
+          })}
+        </fieldset>
+      )}
+      {twice.size > 0 && <p class="field-error" role="status">Several columns would be called <bdi>{[...twice].join(", ")}</bdi>.</p>}
       <div class="copy-columns" tabIndex={0} role="group" aria-label="Columns, which scroll">
         <table class="table">
           <thead><tr><th scope="col">Copy</th><th scope="col">Column</th><th scope="col">Type</th><th scope="col">There</th><th scope="col">What changes</th></tr></thead>
@@ -154,33 +191,59 @@ function Passages({ plan, object, leave, ids, choose }: {
             {plan.columns.map((one) => (
               <tr key={one.name}>
                 <td>
-                  <input type="checkbox" aria-label={`Copy ${one.name}`} checked={!!one.to} disabled={!one.to && !one.consent}
-                    onChange={(event) => leave(one.name, !event.currentTarget.checked)} />
+                  <input type="checkbox" aria-label={`Copy ${one.name}`} checked={!!placeOf(one, renamed)} disabled={!one.to && !Object.hasOwn(renamed, one.name)}
+                    onChange={(event) => leave([one], !event.currentTarget.checked)} />
                 </td>
                 <th scope="row"><bdi>{one.name}</bdi></th>
                 <td><code>{one.type}</code></td>
-                <td>{one.to && <><bdi>{one.to === one.name ? "" : `${one.to} `}</bdi><code>{one.target}</code></>}</td>
+                <td class="copy-place">
+                  {!one.lost && (
+                    <input aria-label={`Name of ${one.name} there; empty leaves it out`} value={placeOf(one, renamed, one.name)} placeholder="left out"
+                      autocomplete="off" spellcheck={false} aria-invalid={twice.has(placeOf(one, renamed))}
+                      onInput={(event) => rename({ ...renamed, [one.name]: event.currentTarget.value.trim() })} />
+                  )}
+                  <code>{one.to && one.target}</code>
+                </td>
                 <td><bdi>{one.reason}</bdi></td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      <label class="field">
-        <span>Ids</span>
-        <select value={ids} onChange={(event) => choose(event.currentTarget.value as CopyPlanned["ids"])}>
-          {ID_CHOICES.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
-        </select>
-      </label>
-      <p class="muted" role="status"><bdi>{plan.ids_reason}</bdi></p>
-      {plan.notes.map((note) => <p key={`${note.code} ${note.column ?? ""}`} class="banner warn"><bdi>{note.reason}</bdi></p>)}
-      {plan.making && (
-        <details>
-          <summary>The request that makes it</summary>
-          <pre class="import-request" tabIndex={0}>{plan.making}</pre>
-        </details>
+      {plan.differs && (
+        <>
+          <label class="field">
+            <span>Ids</span>
+            <select value={ids} onChange={(event) => choose(event.currentTarget.value as CopyPlanned["ids"])}>
+              {ID_CHOICES.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+            </select>
+          </label>
+          <p class="muted" role="status"><bdi>{plan.ids_reason}</bdi></p>
+        </>
       )}
+      {plan.notes.map((note) => <p key={`${note.code} ${note.column ?? ""}`} class="banner warn"><bdi>{note.reason}</bdi></p>)}
+      {plan.making && <Request text={plan.making} />}
     </section>
+  );
+}
+
+/** What a column is called there; empty if it is left out, unless another name may bring it in. */
+function placeOf(column: CopyColumn, renamed: Renamed, otherwise = ""): string {
+  return Object.hasOwn(renamed, column.name) ? renamed[column.name] : column.to || otherwise;
+}
+
+/** Names that several columns would get. */
+function sharedPlaces(columns: readonly CopyColumn[], renamed: Renamed): Set<string> {
+  const places = columns.filter((one) => !one.lost).map((one) => placeOf(one, renamed)).filter(Boolean);
+  return new Set(places.filter((place, at) => places.indexOf(place) !== at));
+}
+
+function Request({ text }: { text: string }) {
+  return (
+    <details>
+      <summary>The request that makes it</summary>
+      <pre class="import-request" tabIndex={0}>{text}</pre>
+    </details>
   );
 }
 
@@ -195,23 +258,7 @@ function Making({ plan, object }: { plan: CopyPlanned; object: string }) {
           <tbody>{plan.columns.map(({ name, type }) => <tr key={name}><th scope="row"><bdi>{name}</bdi></th><td><code>{type}</code></td></tr>)}</tbody>
         </table>
       </div>
-      <details>
-        <summary>The request that makes it</summary>
-        <pre class="import-request" tabIndex={0}>{plan.making}</pre>
-      </details>
-    </section>
-  );
-}
-
-/** Columns that the other object does not have, or has with another type. */
-function Differences({ columns, object }: { columns: readonly CopyColumn[]; object: string }) {
-  const missing = columns.filter((one) => one.target === null).map(({ name }) => name);
-  const different = columns.filter((one) => one.target !== null && one.target !== one.type);
-  return (
-    <section aria-label="Where the objects differ">
-      <p class="muted"><bdi>{object}</bdi> exists; the rows are added{missing.length || different.length ? "." : ", and it has all columns with the same types."}</p>
-      {missing.length > 0 && <p class="banner warn">It has no {missing.length === 1 ? "column" : "columns"} <bdi>{missing.join(", ")}</bdi>. The server adds what it can; a row with a value that it does not take is rejected, with the reason.</p>}
-      {different.length > 0 && <p class="banner warn">Other types there: <bdi>{different.map(({ name, type, target }) => `${name} (${type} here, ${target} there)`).join(", ")}</bdi>. A value that does not fit makes a rejected row.</p>}
+      <Request text={plan.making} />
     </section>
   );
 }
