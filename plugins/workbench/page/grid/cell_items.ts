@@ -76,12 +76,12 @@ export function cellItems(
   place: Place,
   writable: boolean,
   finds: boolean,
-  acts: { readonly openPane: () => void; readonly write: (kind: RowDraft["kind"]) => void; readonly edit: () => void },
+  acts: { readonly openPane: () => void; readonly compare: () => void; readonly write: (kind: RowDraft["kind"]) => void; readonly edit: () => void },
 ): readonly Offered[] {
   const found = grid.at(place);
   const area = grid.selection.peek().rectangle(grid.view.names.length);
   if (!found || !area) return [];
-  const { openPane, write, edit } = acts;
+  const { openPane, compare, write, edit } = acts;
   const by = (not: boolean): MenuItem => {
     const row = rowForCell(found.column, found.cell, not);
     return {
@@ -105,6 +105,7 @@ export function cellItems(
     by(true),
     ...ranges(grid, found.column, found.cell, area),
     { label: "Show whole value", icon: "pane", run: openPane },
+    ...(area.bottom > area.top ? [{ label: `Compare rows ${area.top + 1} and ${area.bottom + 1}`, icon: "columns" as const, run: compare }] : []),
     ...(finds ? similarItems(grid, found.row) : []),
     "line",
     {

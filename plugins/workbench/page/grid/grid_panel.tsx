@@ -28,7 +28,7 @@ import { type Origin, type Query, sameRows } from "../state/query.ts";
 import { HEAD, type Place, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
 import { Refreshing } from "./refreshing.tsx";
-import { type RowEditor, SidePane, beginRow } from "./side_pane.tsx";
+import { type PaneTab, type RowEditor, SidePane, beginRow } from "./side_pane.tsx";
 import { Scope } from "./scope.tsx";
 import { type ChartChoice, useChartChoice } from "./time_columns.ts";
 
@@ -61,7 +61,11 @@ export function GridPanel({ open, rows, near, panels }: {
   const { object } = rows;
   const host = useRef<HTMLDivElement>(null);
   const [pane, setPane] = useState<"" | "value" | "columns">(() => (changesOf(connection).rowDrafts.peek().has(object) ? "value" : ""));
-  const turn = (to: "value" | "columns") => setPane((shown) => (shown === to ? "" : to));
+  const [tab, setTab] = useState<PaneTab>(pane ? "row" : "value");
+  const seen = useRef<PaneTab | "">("");
+  seen.current = pane === "value" ? tab : "";
+  const show = (shown: PaneTab) => (setPane("value"), setTab(shown));
+  const turn = (to: "value" | "columns") => setPane((shown) => (shown === to ? "" : (setTab("value"), to)));
   const [filtering, setFiltering] = useState(false);
   const [adding, setAdding] = useState(false);
   const [exporting, setExporting] = useState(false);
@@ -74,14 +78,15 @@ export function GridPanel({ open, rows, near, panels }: {
   const writeAt = (made: GridController, place: Place, kind: RowDraft["kind"]) => {
     const row = made.rows.row(place.row);
     if (!row) toast("This row is still loading.");
-    else void beginRow(made, row, kind).then((begun) => begun && setPane("value"));
+    else void beginRow(made, row, kind).then((begun) => begun && show("row"));
   };
   const finds = open.hooks.includes("similar_rows");
   const ofColumn = (made: GridController, column: string) =>
     columnItems(made, column, () => setFiltering(true), summarizes && !made.near.peek() ? setGlanced : null);
   const ofCell = (made: GridController, place: Place) =>
     cellItems(made, place, writable, finds, {
-      openPane: () => setPane("value"),
+      openPane: () => show("value"),
+      compare: () => show("compare"),
       write: (kind) => writeAt(made, place, kind),
       edit: () => void edit(made, place, null),
     });
@@ -93,7 +98,11 @@ export function GridPanel({ open, rows, near, panels }: {
       edit: (place, text) => writable && (edit(made, place, text), true),
       paste: writable ? (place, text, table) => paste(made, place, text, table, setRefused) : undefined,
       compose: writable ? (place) => edit(made, place, "", true) : undefined,
-      openPane: () => turn("value"),
+      openPane: () => {
+        const area = made.selection.peek().rectangle(1);
+        if (area && area.bottom > area.top && seen.current !== "compare") show("compare");
+        else turn("value");
+      },
       editRow: writable ? (place) => writeAt(made, place, "update") : undefined,
     });
     made.start(); // before anything is drawn: the server works meanwhile
@@ -157,7 +166,7 @@ export function GridPanel({ open, rows, near, panels }: {
     setPane("");
     grid.view.focus();
     const draft = changesOf(connection).rowDrafts.peek().get(object);
-    if (draft && isTouched(draft)) toast("The row that is being written is kept.", "plain", { label: "Go on", run: () => setPane("value") });
+    if (draft && isTouched(draft)) toast("The row that is being written is kept.", "plain", { label: "Go on", run: () => show("row") });
   };
   const chart = useChartChoice(connection, object, grid.columns.value);
   const charted = summarizes && !grid.near.value && chart.all.length > 0;
@@ -249,7 +258,7 @@ export function GridPanel({ open, rows, near, panels }: {
             )}
           </div>
         </div>
-        {pane === "value" && <SidePane grid={grid} close={closePane} writable={writable} Editor={panels.RowEditor} />}
+        {pane === "value" && <SidePane grid={grid} tab={tab} choose={setTab} close={closePane} writable={writable} Editor={panels.RowEditor} />}
         {pane === "columns" && <ColumnsPanel grid={grid} close={closePane} />}
       </div>
       <panels.Changes open={open} object={object} applied={(changes) => void grid.sent(changes)} />

@@ -4,7 +4,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type RowDraft, changesOf, isTouched } from "../state/change_list.ts";
 import type { Cell, GridRow } from "../messages.ts";
-import { Badge, Button, ErrorBox, Tabs, Waiting, asFailure } from "../ui/controls.tsx";
+import { Badge, Button, ErrorBox, Tabs, Waiting, asFailure, lazily } from "../ui/controls.tsx";
 import { barsOf } from "../wire/bars_of_numbers.ts";
 import { fileSize } from "../ui/figures.ts";
 import { JsonEditor } from "../ui/json_editor.tsx";
@@ -16,27 +16,33 @@ import { isCut, isVector, show, tagOf, textOf, typed, vector } from "../wire/cel
 import type { GridController } from "./controller.ts";
 import { cellFrom } from "./json_cells.ts";
 
-const TABS = ["value", "row"] as const;
-const TITLES = { value: "Value", row: "Row" };
+/** What the pane shows. */
+export type PaneTab = "value" | "row" | "compare";
+
+const TABS: readonly PaneTab[] = ["value", "row", "compare"];
+const TITLES = { value: "Value", row: "Row", compare: "Compare" };
+const Compared = lazily(async () => (await import("./compared.tsx")).Compared);
 
 /** The editor of a row. */
 export type RowEditor = ComponentType<{ grid: GridController; draft: RowDraft }>;
 
-export function SidePane({ grid, close, writable, Editor }: {
+export function SidePane({ grid, tab, choose, close, writable, Editor }: {
   grid: GridController;
+  tab: PaneTab;
+  choose: (tab: PaneTab) => void;
   close: () => void;
   writable: boolean;
   Editor: RowEditor;
 }) {
   const list = changesOf(grid.connection);
   const draft = list.rowDrafts.value.get(grid.object);
-  const [tab, setTab] = useState<"value" | "row">(draft ? "row" : "value");
   grid.version.value;
   const place = grid.selection.value.active;
+  const area = grid.selection.value.rectangle(1);
   const found = grid.at({ row: Math.max(0, place.row), column: place.column });
   const begun = draft?.row;
   useEffect(() => {
-    if (begun) setTab("row");
+    if (begun) choose("row");
   }, [begun]);
   useEffect(() => {
     // the pane goes with the cursor, unless something is written in it
@@ -45,12 +51,15 @@ export function SidePane({ grid, close, writable, Editor }: {
   return (
     <aside class="pane" aria-label="Side pane" onKeyDown={(event) => event.key === "Escape" && close()}>
       <div class="pane-head">
-        <Tabs label="What the pane shows" names={TABS} titles={TITLES} chosen={tab} choose={setTab} panel="pane" />
+        <Tabs label="What the pane shows" names={TABS} titles={TITLES} chosen={tab} choose={choose} panel="pane" />
         <Button icon="close" label="Close the pane" bare tone="quiet" onClick={close} />
       </div>
       <div id="pane" role="tabpanel" aria-label={TITLES[tab]} class="pane-panel">
         {draft && tab === "row" ? (
           <Editor key={`${draft.kind}/${draft.row.key}`} grid={grid} draft={draft} />
+        ) : tab === "compare" ? (
+          area && area.bottom > area.top ? <Compared grid={grid} top={area.top} bottom={area.bottom} />
+            : <p class="muted pad">Select two rows: one with a click, the other with Shift and a click, or with Shift and the arrows. Of more rows, the first and the last are compared.</p>
         ) : !found ? (
           <p class="muted pad">Select a cell to see its whole value.</p>
         ) : tab === "value" ? (

@@ -11,7 +11,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
   ]],
   ["Rows", [
     ["arrows, Page Up, Page Down, Home, End", "move; with Ctrl to the edge, with Shift select"],
-    ["Space", "the side pane: the whole value, or the whole row"],
+    ["Space", "the side pane: the whole value or row; of several rows, what differs between the first and the last"],
     ["Shift+F10", "the menu of the cell, or of the column in the head"],
     ["Ctrl+C", "copy what is selected"],
     ["Ctrl+A, Shift+Space", "select all, or whole rows"],

@@ -7,6 +7,7 @@ import { UNTOUCHED, arranged, moved, usualOrder, visible, withHidden } from "../
 import { fitted, fittedWhole, widened } from "../grid/column_widths.ts";
 import { MAX_EXTENT, Places, ROW_HEIGHTS, Rows, gutterOf } from "../grid/geometry.ts";
 import { BLOCK, RowBlocks, type BlockOrder } from "../grid/row_blocks.ts";
+import { partsOf } from "../grid/differences.ts";
 import { misfit, nodeOf } from "../grid/misfits.ts";
 import { HEAD, Selection, step } from "../grid/selection.ts";
 import type { Cell, Column, GridRow, PageAnswer } from "../messages.ts";
@@ -284,4 +285,15 @@ test("an edit that its column does not take says so, and a time as it is shown i
   assert.equal(why("yesterday", at), "");
   assert.equal(why("1764410400000", at, stored), "");
   assert.equal(why("12,5", column("n", { kind: "float" })), "takes a number with a point: 12.5");
+});
+
+test("two texts differ between what they begin and end with, and no sign is cut in half", () => {
+  assert.deepEqual(partsOf("Malmö, Sweden", "Lund, Sweden"), { before: "", own: "Malmö", after: ", Sweden" });
+  assert.deepEqual(partsOf("12", "123"), { before: "12", own: "", after: "" });
+  assert.deepEqual(partsOf("aaa", "aa"), { before: "aa", own: "a", after: "" });
+  assert.deepEqual(partsOf("x😀", "x😁"), { before: "x", own: "😀", after: "" });
+  assert.deepEqual(partsOf("\u{1f600}", "\u{2f600}"), { before: "", own: "\u{1f600}", after: "" });
+  const long = (middle: string) => "a".repeat(100) + middle + "b".repeat(100);
+  assert.deepEqual(partsOf(long("1"), long("2")), { before: `…${"a".repeat(24)}`, own: "1", after: `${"b".repeat(24)}…` });
+  assert.equal(partsOf("c".repeat(900), "").own, `${"c".repeat(600)}…`);
 });
