@@ -43,6 +43,13 @@ The collection has no tenants, or lacks this one, or it is inactive (seen on 1.3
 """
 
 _TENANT = re.compile(r"multi-tenancy enabled, but request was without tenant")
+# Both indexes' words; the name of a vector stands before or after the id of the row.
+_LENGTHS = re.compile(
+    r"alidate vector index (?:(\S+) for target vector )?[^:]*?(?:target vector (\S+))?: (?:new node has a vector with "
+    r"length (\d+)\. Existing nodes have vectors with length (\d+)|insert called with a vector of the wrong size: "
+    r"(\d+)\. Saved length: (\d+))"
+)
+_LOCALLY = re.compile(r"(?:put|update) local object: .*alidate vector index ", re.DOTALL)
 
 GRAPHQL_OFF = "graphql-unavailable"
 """The code of the error for a server without GraphQL."""
@@ -148,11 +155,25 @@ def unsure(reply: Reply) -> bool:
 
     - 5xx: yes. The server answers 500 whatever failed, even after a part of its shards or replicas took the write; a
       gateway's 502, 503 or 504 may come after the server did the work. Some plain refusals are 500, too: null in an
-      array, a vector of another length, the deletion from a missing collection (seen on 1.38.11).
+      array, the deletion from a missing collection (seen on 1.38.11).
+    - 500 for a vector of another length: no, if the shard is on the node that answers. It validates all vectors of an
+      object before it stores any of it (both kinds of index, POST, PUT and PATCH, seen on 1.38.11).
     - 408: yes. The server has no such answer, and gateways give it when they have waited long enough.
     - any other 3xx or 4xx: no. The server checks before it writes (401, 403, 404, 422), a gateway before it forwards.
     """
+    if reply.status == 500 and _LOCALLY.search(message(reply)):
+        return False
     return exchanges.unsure(reply.status)
+
+
+def refusal_in_words(text: str) -> str:
+    """Return what the server says of a vector of another length, without its own affairs; any other text as it is."""
+    if (match := _LENGTHS.search(text)) is None:
+        return text
+    name = match[1] or match[2]
+    length, stored = match[3] or match[5], match[4] or match[6]
+    vector = f"the vector {name!r}" if name else "the vector"
+    return f"{vector} has the length {length}, and those of the collection have the length {stored}"
 
 
 def retry_after(reply: Reply) -> int | None:
@@ -194,7 +215,7 @@ def exception(reply: Reply) -> DragomanError:
 
 def refused(texts: Iterable[str], *, status: int, retry_after: int | None = None) -> DragomanError:
     """Build the exception for a server's messages, whatever their status."""
-    text = shorten("; ".join(dict.fromkeys(texts)))
+    text = shorten("; ".join(dict.fromkeys(map(refusal_in_words, texts))))
     if window := _WINDOW.search(text):
         last_row, limit = int(window[1]) + int(window[2]), int(window[3])
         return window_exceeded(last_row, limit, status=status)

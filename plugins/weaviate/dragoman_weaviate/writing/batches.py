@@ -186,7 +186,7 @@ def _outcome(row: Body, stored: _Stored) -> Outcome:
     if (stored.collection, stored.id.lower()) != (row.collection, row.id.lower()):
         reason = f"the answer is about {stored.collection}/{stored.id}"
     elif stored.result.status == "FAILED":
-        messages = "; ".join(dict.fromkeys(error.message for error in errors))
+        messages = "; ".join(dict.fromkeys(protocol.refusal_in_words(error.message) for error in errors))
         status, reason = OutcomeStatus.FAILED, protocol.shorten(messages) or "the server gives no reason"
     elif stored.result.status == "SUCCESS" and not errors:
         status = OutcomeStatus.APPLIED

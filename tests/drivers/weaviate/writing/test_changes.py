@@ -527,6 +527,24 @@ class Rules:
         [again] = await wv.apply(Delete(row.key))
         assert (again.status, again.reason) == ("conflict", "the row was deleted since it was read")
 
+    async def test_a_vector_of_another_length_is_rejected_and_nothing_is_stored(self, wv: Rig):
+        """The server answers 500, as if it did not know, but validates before it stores."""
+        name = await wv.collection(
+            {"t": "text"}, [{"t": "old", "id": ROW, "vector": [1, 2, 3]}], vectorIndexType="hnsw"
+        )
+        [row] = (await wv.page(name)).rows
+        longer = Update(row.key, {"t": "new", "vector": "[1, 2, 3, 4]"})
+        replaced = Insert(name, {"t": "new", "vector": "[1]"}, ROW, replace=True)
+        outcomes = await wv.apply(Insert(name, {"t": "new", "vector": "[1, 2]"}, key(9)), longer, replaced)
+        reasons = [
+            f"Weaviate error: the vector has the length {length}, and those of the collection have the length 3"
+            for length in (2, 4, 1)
+        ]
+        assert [(outcome.status, outcome.reason) for outcome in outcomes] == [("failed", reason) for reason in reasons]
+        assert await wv.stored(name, key(9)) is None
+        stored = await wv.call("GET", f"/v1/objects/{name}/{ROW}?include=vector")
+        assert (stored["properties"], stored["vector"]) == ({"t": "old"}, [1, 2, 3])
+
     async def test_an_insert_never_overwrites(self, wv: Rig):
         """W22: the batch endpoint would, without a word."""
         name = await wv.collection({"t": "text"}, [{"t": "old", "id": ROW}])
@@ -580,4 +598,17 @@ class TestChangesOnFake(OnFake, Rules):
 
 
 class TestChangesOnServer(OnServer, Rules):
-    pass
+    @pytest.mark.parametrize("kind", ["hnsw", "flat"])
+    async def test_a_named_vector_of_another_length_is_rejected_by_its_name(self, wv: Rig, kind: str):
+        vectors = {name: {"vectorizer": {"none": {}}, "vectorIndexType": kind} for name in ("front", "back")}
+        name = await wv.collection({"t": "text"}, vectorConfig=vectors)
+        [made] = await wv.apply(Insert(name, {"vector": '{"front": [1, 2, 3], "back": [1]}'}, ROW))
+        assert made.status == "applied", made.reason
+        outcomes = await wv.apply(
+            Insert(name, {"vector": '{"front": [1, 2, 3], "back": [1, 2]}'}, key(9)),
+            Update(made.key, {"t": "new", "vector": '{"front": [1, 2, 3], "back": [1, 2]}'}),
+        )
+        reason = "Weaviate error: the vector 'back' has the length 2, and those of the collection have the length 1"
+        assert [(outcome.status, outcome.reason) for outcome in outcomes] == [("failed", reason)] * 2
+        assert await wv.stored(name, key(9)) is None
+        assert (await wv.stored(name, ROW) or {})["properties"] == {}

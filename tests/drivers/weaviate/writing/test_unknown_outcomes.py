@@ -39,6 +39,22 @@ def test_one_function_says_which_answers_leave_a_write_unknown(status: int, unkn
 
 
 @pytest.mark.parametrize(
+    ("where", "unknown"),
+    [("put local object", False), ("update local object", False), ("put object on replicas", True)],
+)
+def test_a_vector_of_another_length_is_in_doubt_unless_the_node_itself_refused_it(where: str, unknown: bool) -> None:
+    lengths = "new node has a vector with length 2. Existing nodes have vectors with length 3: more"
+    text = f'import into index book: {where}: shard="s": Validate vector index for {ROW}: {lengths}'
+    refusal = reply({"error": [{"message": text}]}, 500)
+    [outcome] = Answers(KNOWN, refusal).run(apply_plan(plan(Insert("Book", {"title": "x"})), Features()))
+    assert outcome.status == ("unknown" if unknown else "failed")
+    assert (
+        outcome.reason == "Weaviate error: the vector has the length 2, and those of the collection have the length 3"
+    )
+    assert protocol.unsure(reply({"error": [{"message": text}]}, 502))  # a gateway may answer anything
+
+
+@pytest.mark.parametrize(
     "error",
     [
         QueryError("the answer is longer than 10 bytes", details={"limit": 10}),
