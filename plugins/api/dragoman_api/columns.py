@@ -295,6 +295,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         server_members: Members of an exported row, or of a search hit, that the server computes for every row, so that
             no change can write them. An import leaves them out with a note, and refuses a row with any other member
             that it cannot write.
+        tenants: The object has tenants, and its rows are those of one; None if the driver does not tell.
 
     Raises:
         ValueError: Two columns have one name: their cells could not be told apart.
@@ -307,6 +308,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     time: TimeColumn | None = None
     object_member: str = ""
     server_members: tuple[str, ...] = ()
+    tenants: bool | None = None
 
     def __post_init__(self) -> None:
         names = set[str]()

@@ -357,6 +357,7 @@ export interface Counted {
  *     server_members: Members of an exported row, or of a search hit, that the server computes for every row, so that
  *         no change can write them. An import leaves them out with a note, and refuses a row with any other member
  *         that it cannot write.
+ *     tenants: The object has tenants, and its rows are those of one; None if the driver does not tell.
  *
  * Raises:
  *     ValueError: Two columns have one name: their cells could not be told apart.
@@ -369,6 +370,7 @@ export interface Description {
   readonly time: TimeColumn | null;
   readonly object_member: string;
   readonly server_members: readonly string[];
+  readonly tenants: boolean | null;
 }
 
 /** The columns of one object. */

@@ -42,6 +42,8 @@ async def hold_tenants(wv: Rig) -> None:
     await wv.call("POST", f"/v1/schema/{shared}/tenants", [{"name": "ann"}, {"name": "bob"}])
     for tenant, count in (("ann", 12), ("bob", 3)):
         await wv.load(shared, [{"i": at, "t": tenant} for at in range(count)], tenant=tenant)
+    for name, has_tenants in ((shared, True), (plain, False)):
+        assert (await wv.driver.describe_object(name)).tenants is has_tenants
     for asked in (wv.page(shared), wv.driver.count_rows(CountRequest(object=shared)), wv.export(shared)):
         with pytest.raises(QueryError) as caught:
             await asked

@@ -243,6 +243,7 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
         page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
         write_filter(page, "")
         page.get_by_role("option", name="words").wait_for()
+        assert page.get_by_label("Tenant").count() == 0  # this collection has none
         assert page.get_by_role("option", name="Raw text").count() == 0  # W40: the server has no such text
         Hands(page).type("words >= 2000")
         with page.expect_response("**/api/page") as answered:

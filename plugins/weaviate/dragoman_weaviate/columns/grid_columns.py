@@ -139,4 +139,5 @@ class View:
             notes=notes,
             object_member="class",
             server_members=_COMPUTED,
+            tenants=self.collection.tenancy.enabled,
         )

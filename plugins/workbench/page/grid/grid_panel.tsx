@@ -73,6 +73,7 @@ export function GridPanel({ open, rows, near, panels }: {
   const [glancing, setGlancing] = useState(false);
   const [glanced, setGlanced] = useState("");
   const [time, setTime] = useState<TimeColumn | null>(null);
+  const [tenants, setTenants] = useState(false);
   const summarizes = open.hooks.includes("summarize_column");
   const writable = open.hooks.includes("plan_change") && open.hooks.includes("apply_change");
   const writeAt = (made: GridController, place: Place, kind: RowDraft["kind"]) => {
@@ -135,11 +136,13 @@ export function GridPanel({ open, rows, near, panels }: {
   }, [grid]);
   const arrived = grid.columns.value.length > 0 || grid.status.value.failed !== null;
   useEffect(() => {
-    // only the columns that tell time are asked for here: the rows come first
-    if (!arrived || !open.capabilities.includes("time-range")) return;
+    // only the columns that tell time, and whether there are tenants, are asked for here: the rows come first
+    const able = open.capabilities.includes("tenants");
+    if (!arrived || !(able || open.capabilities.includes("time-range"))) return;
+    const know = (column: TimeColumn | null, apart: boolean) => (setTime(column), setTenants(able && apart));
     call("describe", { connection, object }).then(
-      (described) => setTime(described.time ?? null),
-      () => setTime(null), // the grid says why the object cannot be read
+      (described) => know(described.time ?? null, described.tenants ?? true),
+      () => know(null, true), // the grid says why the object cannot be read
     );
   }, [connection, object, arrived]);
   useEffect(() => {
@@ -193,7 +196,7 @@ export function GridPanel({ open, rows, near, panels }: {
             onClick={() => go({ view: "rows", connection, rows: query })}
           />
         )}
-        <Scope open={open} time={time} range={status.time} query={query} ask={ask} />
+        <Scope tenants={tenants} time={time} range={status.time} query={query} ask={ask} />
         <span class="joined">
           <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
           <Refreshing grid={grid} />

@@ -1,7 +1,7 @@
 /** The tenant and the span of time whose rows a grid shows, where an object has such. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { OpenConnection, Span, TimeColumn, TimeRange } from "../messages.ts";
+import type { Span, TimeColumn, TimeRange } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
@@ -10,8 +10,8 @@ import { ALL, PRESETS, fromLocal, spanLabel, toLocal } from "./time_spans.ts";
 
 type Ask = (part: Partial<Query>) => void;
 
-export function Scope({ open, time, range, query, ask }: {
-  open: OpenConnection;
+export function Scope({ tenants, time, range, query, ask }: {
+  tenants: boolean;
   time: TimeColumn | null;
   /** What was read, with absolute instants. */
   range: TimeRange | null;
@@ -20,7 +20,7 @@ export function Scope({ open, time, range, query, ask }: {
 }) {
   return (
     <>
-      {open.capabilities.includes("tenants") && <Tenant query={query} ask={ask} />}
+      {(tenants || query.tenant) && <Tenant query={query} ask={ask} />}
       {time && <Time time={time} range={range} query={query} ask={ask} />}
     </>
   );
