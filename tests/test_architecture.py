@@ -298,7 +298,6 @@ ALONE = {
     "dragoman.cli.workbench": "a command, imported by its name",
     "dragoman_api.testing.conformance.similar": "beside grid, which is long",
     "dragoman_elasticsearch.driver": "the class that the manifest names",
-    "dragoman_querydsl.nodes": "read only when somebody asks for the state of the server",
     "dragoman_workbench.routes.copies": "beside imports, which is long",
     "dragoman_worker.lockdown.confine": "runs before anything else is imported",
     "dragoman_worker.lockdown.selftest": "runs before anything else is imported",

@@ -110,7 +110,8 @@ class Driver:
             name="n1", state=Condition("up", ConditionLevel.GOOD), roles="data", memory=1_000, memory_limit=4_000
         )
         return ServerStatus(
-            nodes=[full, ServerNode(name="n2", state=Condition("lost", ConditionLevel.BAD), roles="data")]
+            state=Condition("limping", ConditionLevel.WARNING),
+            nodes=[full, ServerNode(name="n2", state=Condition("lost", ConditionLevel.BAD), roles="data")],
         )
 
     @hookimpl

@@ -35,6 +35,7 @@ def test_states_and_nodes_are_shown_where_the_driver_knows_them_and_nothing_wher
         "n1    up     1.0 kB of 4.0 kB  data",
         "n2    lost                     data",
     ]
+    assert "health: limping" in tested.err
     nodes = furnished("connections", "test", "states", "--json").json["status"]["nodes"]
     assert [(node["name"], node["memory_limit"]) for node in nodes] == [("n1", 4_000), ("n2", None)]
     without = furnished("connections", "test", "shop")

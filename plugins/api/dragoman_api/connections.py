@@ -228,7 +228,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         state: The condition of the whole; None when unknown.
         nodes: Its nodes, in an order that stays; empty when unknown.
         objects: Conditions of objects by name, those that `Object.state` does not tell.
-        notes: What could not be read, and why.
+        notes: Why the whole is not well, and what could not be read.
     """
 
     state: Condition | None = None

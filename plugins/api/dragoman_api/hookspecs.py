@@ -83,7 +83,7 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def read_status(self) -> ServerStatus | None:
-        """Read how the server and its nodes are, with one request that is cheap for it, however many objects it has.
+        """Read how the server and its nodes are, by what is cheap for it, however many objects it has.
 
         The host guarantees: at most one call at a time.
 

@@ -1,4 +1,4 @@
-"""The nodes of a cluster: what they do, and how full their memory and their disks are."""
+"""The health of a cluster, and its nodes: what they do, and how full their memory and their disks are."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ import msgspec
 from dragoman_api import DragomanError, Note
 from dragoman_api.connections import ServerNode, ServerStatus
 from dragoman_api.errors import AccessDeniedError, AuthenticationError
-from dragoman_api.kit.exchanges import Exchange, ask, get
+from dragoman_api.kit.exchanges import Exchange, get
 
 from . import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dragoman_api.replies import Reply
+
 _FIELDS = "name,node.role,master,version,heap.current,heap.max,disk.used,disk.total"
 NODES = f"/_cat/nodes?format=json&bytes=b&s=name&h={_FIELDS}"
 """The path that lists nodes: one request, whatever number of indices there is."""
+
+CLUSTER = "/_cluster/health"
+"""The path that tells how the cluster is, and how many shards have no node."""
 
 _HIDDEN = Note(
     code="nodes-hidden",
@@ -35,6 +40,20 @@ _ROLES = {
     "v": "voting only", "-": "coordinating",
 }  # fmt: skip
 """The roles by their letters, in the order in which they are said."""
+
+
+class _Cluster(msgspec.Struct, frozen=True):
+    status: str | None = None
+    active: int = msgspec.field(name="active_shards", default=0)
+    unassigned: int = msgspec.field(name="unassigned_shards", default=0)
+
+    def notes(self) -> Iterator[Note]:
+        """Say why the cluster is not green."""
+        if self.unassigned > 0:
+            count = f"{self.unassigned:,} of {self.active + self.unassigned:,} shards"
+            lost = self.status == "red"
+            missing = "some hold rows that no page can show now" if lost else "they are copies, so no row is missing"
+            yield Note(code="shards-unassigned", reason=f"{count} are on no node: {missing}")
 
 
 class _Node(msgspec.Struct, frozen=True):
@@ -60,35 +79,54 @@ class _Node(msgspec.Struct, frozen=True):
 
 
 def read_status() -> Exchange[ServerStatus]:
-    """List the nodes.
+    """Read how the cluster is, and list its nodes.
 
     Raises:
         AuthenticationError: 401.
         ConnectionFailedError: The server does not answer.
     """
-    reply = yield from ask(get(NODES))
+    listing, health = yield (get(NODES), get(CLUSTER))
+    nodes, notes = _nodes(listing)
+    cluster = _cluster(health)
+    return ServerStatus(
+        state=protocol.condition(cluster.status),
+        nodes=nodes,
+        notes=[*cluster.notes(), *notes],
+    )
+
+
+def _cluster(reply: Reply) -> _Cluster:
+    """Read the health; empty if it is hidden, or a hosted service tells none, as its nodes say so."""
+    try:
+        return protocol.decode(reply, _Cluster)
+    except AuthenticationError:
+        raise
+    except DragomanError:
+        return _Cluster()
+
+
+def _nodes(reply: Reply) -> tuple[list[ServerNode], list[Note]]:
     try:
         listed = protocol.decode(reply, list[_Node])
     except AuthenticationError:
         raise
     except AccessDeniedError:
-        return ServerStatus(notes=[_HIDDEN])
+        return [], [_HIDDEN]
     except DragomanError as error:  # a hosted service that has no nodes for its users
-        return ServerStatus(notes=[Note(code="nodes-unknown", reason=f"the nodes cannot be read: {error.message}")])
-    return ServerStatus(
-        nodes=[
-            ServerNode(
-                name=node.name,
-                roles=", ".join(node.roles()),
-                version=node.version or "",
-                memory=_bytes(node.heap),
-                memory_limit=_bytes(node.heap_max),
-                disk=_bytes(node.disk),
-                disk_limit=_bytes(node.disk_total),
-            )
-            for node in listed
-        ]
-    )
+        return [], [Note(code="nodes-unknown", reason=f"the nodes cannot be read: {error.message}")]
+    nodes = [
+        ServerNode(
+            name=node.name,
+            roles=", ".join(node.roles()),
+            version=node.version or "",
+            memory=_bytes(node.heap),
+            memory_limit=_bytes(node.heap_max),
+            disk=_bytes(node.disk),
+            disk_limit=_bytes(node.disk_total),
+        )
+        for node in listed
+    ]
+    return nodes, []
 
 
 def _bytes(text: str | None) -> int | None:

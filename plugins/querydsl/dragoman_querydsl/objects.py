@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman_api import DragomanError, HttpRequest, Note, Object, ObjectList, ObjectsRequest
-from dragoman_api.columns import Condition, ConditionLevel
+from dragoman_api.columns import Condition
 from dragoman_api.errors import (
     AccessDeniedError,
     AuthenticationError,
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
 LARGE = 16 * 2**10
 """Bytes of mappings, about three hundred fields, from which on they are not read again for every call."""
-
-HEALTH = {"green": ConditionLevel.GOOD, "yellow": ConditionLevel.WARNING, "red": ConditionLevel.BAD}
-"""What the words for the health of an index mean."""
 
 CLOSED = "close"
 """The status of an index that can neither be read nor counted."""
@@ -83,7 +80,7 @@ class _Listed(msgspec.Struct, frozen=True):
         """Its health; that it is closed comes first, for then it is not read, unless it has lost shards too."""
         if self.status == CLOSED and self.health != "red":
             return Condition("closed")
-        return Condition(self.health, HEALTH.get(self.health, ConditionLevel.UNKNOWN)) if self.health else None
+        return protocol.condition(self.health)
 
 
 class _Listing(msgspec.Struct, frozen=True):

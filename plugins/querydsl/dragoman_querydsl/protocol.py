@@ -22,6 +22,7 @@ from dragoman_api import (
     json_text,
     replies,
 )
+from dragoman_api.columns import Condition, ConditionLevel
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
 from dragoman_api.kit.exchanges import unsure
 from dragoman_api.remedies import Remedy, RemedyKind
@@ -45,6 +46,8 @@ BUSY = (
     "too_many_scroll_contexts_exception",
 )  # fmt: skip
 """Error types after which waiting helps; the status is not a guide (a blocked index is 429 as well)."""
+
+_HEALTH = {"green": ConditionLevel.GOOD, "yellow": ConditionLevel.WARNING, "red": ConditionLevel.BAD}
 
 CONTEXT_LOST = "search_context_missing_exception"
 """A point in time or a scroll that the server no longer knows."""
@@ -110,6 +113,11 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
         if not self.type:
             return self.status == 429  # a proxy's
         return self.status in (429, 500, 503) and not self.types.isdisjoint(BUSY)
+
+
+def condition(health: str | None) -> Condition | None:
+    """Return the condition that a word for the health of an index or of the cluster means; None for no word."""
+    return Condition(health, _HEALTH.get(health, ConditionLevel.UNKNOWN)) if health else None
 
 
 def read(reply: Reply) -> ErrorAnswer:

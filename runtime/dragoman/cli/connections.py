@@ -343,7 +343,7 @@ async def test(options: Options, session: Session) -> None:
         fields = {**fields, "status": status}
     _connected(options, session, f"{session.name} · connected", fields, saved)
     if status is not None and not options.json:
-        _write_nodes(status)
+        _write_status(status)
 
 
 async def _status_of(session: Session) -> ServerStatus | None:
@@ -359,8 +359,10 @@ async def _status_of(session: Session) -> ServerStatus | None:
         return None
 
 
-def _write_nodes(status: ServerStatus) -> None:
-    """Write the nodes as a table with the columns that are known of any, and what is said of them."""
+def _write_status(status: ServerStatus) -> None:
+    """Write how the server is, what is said of it, and its nodes as a table with the columns that are known of any."""
+    if status.state:
+        say(f"health: {output.plain(status.state.word)}")
     output.say_notes(status.notes)
     if not status.nodes:
         return

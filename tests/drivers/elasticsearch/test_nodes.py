@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from drivers.elasticsearch.rig import Rig
 
 
+GREEN = reply({"status": "green", "active_shards": 3, "unassigned_shards": 0})
+
+
 def listed(**fields: str | None) -> dict[str, Any]:
     return {"name": "n", "node.role": None, "master": "-", "version": "8.19.21"} | {
         name.replace("_", "."): value for name, value in fields.items()
@@ -37,7 +40,7 @@ def listed(**fields: str | None) -> dict[str, Any]:
 )
 def test_the_roles_of_a_node_are_words_and_a_role_of_all_data_stands_for_every_tier(letters, master, roles):
     row = listed(master=master) | {"node.role": letters}
-    [node] = Answers(reply([row])).run(nodes.read_status()).nodes
+    [node] = Answers(reply([row]), GREEN).run(nodes.read_status()).nodes
     assert node.roles == roles
 
 
@@ -46,23 +49,51 @@ def test_a_node_tells_how_full_it_is_and_what_is_no_number_is_unknown():
         listed(heap_current="10", heap_max="40", disk_used="7", disk_total="9"),
         listed(heap_current="1.2gb", heap_max=None, disk_used="-1", disk_total="\u0661"),
     ]
-    answers = Answers(reply(rows))
+    answers = Answers(reply(rows), GREEN)
     full, strange = answers.run(nodes.read_status()).nodes
     assert full == ServerNode(name="n", version="8.19.21", memory=10, memory_limit=40, disk=7, disk_limit=9)
     assert strange == ServerNode(name="n", version="8.19.21")
-    assert len(answers.asked) == 1
+    assert len(answers.asked) == 2
+    assert len(answers.together) == 1
 
 
 def test_without_the_right_or_on_a_service_without_nodes_a_note_says_so_and_nothing_fails():
     refused = {"error": {"type": "security_exception", "reason": "action is unauthorized"}, "status": 403}
-    [note] = Answers(reply(refused, status=403)).run(nodes.read_status()).notes
+    [note] = Answers(reply(refused, status=403), reply(refused, status=403)).run(nodes.read_status()).notes
     assert note.code == "nodes-hidden"
     gone = {"error": {"type": "api_not_available_exception", "reason": "not available"}, "status": 410}
     for answer in (reply(gone, status=410), reply(b"<html>"), reply({"nodes": 1})):
-        status = Answers(answer).run(nodes.read_status())
-        assert ([note.code for note in status.notes], status.nodes) == (["nodes-unknown"], [])
-    with pytest.raises(AuthenticationError):
-        Answers(reply({"error": {"type": "security_exception", "reason": "no"}}, status=401)).run(nodes.read_status())
+        status = Answers(answer, answer).run(nodes.read_status())
+        assert ([note.code for note in status.notes], status.nodes, status.state) == (["nodes-unknown"], [], None)
+    rejected = reply({"error": {"type": "security_exception", "reason": "no"}}, status=401)
+    for answers in ((rejected, GREEN), (reply([]), rejected)):
+        with pytest.raises(AuthenticationError):
+            Answers(*answers).run(nodes.read_status())
+
+
+@pytest.mark.parametrize(
+    ("health", "state", "reasons"),
+    [
+        ({"status": "green", "active_shards": 3, "unassigned_shards": 0}, Condition("green", ConditionLevel.GOOD), []),
+        (
+            {"status": "yellow", "active_shards": 1_999, "unassigned_shards": 1},
+            Condition("yellow", ConditionLevel.WARNING),
+            ["1 of 2,000 shards are on no node: they are copies, so no row is missing"],
+        ),
+        (
+            {"status": "red", "active_shards": 0, "unassigned_shards": 4},
+            Condition("red", ConditionLevel.BAD),
+            ["4 of 4 shards are on no node: some hold rows that no page can show now"],
+        ),
+        ({"status": "mauve"}, Condition("mauve"), []),
+        ({"status": None}, None, []),
+        ([], None, []),
+    ],
+)
+def test_the_health_of_the_cluster_comes_with_its_reason_and_hides_no_node(health, state, reasons):
+    status = Answers(reply([listed()]), reply(health)).run(nodes.read_status())
+    assert (status.state, [note.reason for note in status.notes]) == (state, reasons)
+    assert len(status.nodes) == 1
 
 
 @pytest.mark.parametrize(
@@ -93,12 +124,16 @@ class StatusRules:
         assert states[name] in (Condition("green", ConditionLevel.GOOD), Condition("yellow", ConditionLevel.WARNING))
         assert states[shut] == Condition("closed")
 
-    async def test_the_nodes_are_read_with_one_request(self, es: Rig) -> None:
+    async def test_the_cluster_and_its_nodes_are_read_with_two_requests(self, es: Rig) -> None:
         mark = len(es.log)
         status = await es.driver.read_status()
-        [sent] = es.log[mark:]
-        assert str(sent).startswith("GET /_cat/nodes")
-        assert status.notes == []
+        assert sorted(str(sent).partition("?")[0] for sent in es.log[mark:]) == [
+            "GET /_cat/nodes",
+            "GET /_cluster/health",
+        ]
+        assert status.state is not None
+        assert status.state.level in (ConditionLevel.GOOD, ConditionLevel.WARNING)
+        assert {note.code for note in status.notes} <= {"shards-unassigned"}
         for node in status.nodes:
             assert node.name
             assert node.version == ".".join(map(str, es.version))

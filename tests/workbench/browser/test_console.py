@@ -92,6 +92,7 @@ def test_groups_are_bars_with_exact_figures_and_the_grid_and_the_tree_are_beside
     assert card.get_by_role("gridcell").all_inner_texts()[:2] == ["delivered", str(buckets[0]["doc_count"])]
     console.keyboard.press("ArrowRight")
     card.get_by_role("treeitem").first.wait_for()
+    assert "hits:\n[]" in card.get_by_role("treeitem").all_inner_texts()
     console.keyboard.press("ArrowLeft")
     console.keyboard.press("ArrowLeft")
     card.locator(".group-bars").wait_for()

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { openObjectMenu } from "../state/object_menu.ts";
 import { askAhead } from "../grid/first_page.ts";
-import type { OpenConnection, ServerStatus } from "../messages.ts";
+import type { Condition, OpenConnection, ServerStatus } from "../messages.ts";
 import { go, write } from "../state/route.ts";
 import { broken, remedy } from "../state/store.ts";
 import { Badge, Blank, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
@@ -13,7 +13,7 @@ import { instant } from "../wire/previews.ts";
 import { Icon } from "../ui/icons.tsx";
 import { type Listing, useObjects } from "./listing.ts";
 import { type Newest, newest, placeOf, timeOf, useNewest } from "./newest.ts";
-import { ConditionMark, countConditions, Nodes, useStatus } from "./server_status.tsx";
+import { ConditionMark, countConditions, Nodes, TONES, useStatus } from "./server_status.tsx";
 import { type Line, type Order, type SortColumn, linesInView, linesOf, nextOrder } from "./object_table.ts";
 
 const LINE = 28; // height of a line, as in the style
@@ -62,7 +62,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
         {console}
       </div>
       <dl class="facts overview-facts">
-        <div><dt>Health</dt><dd><Health name={name} failed={failed} listing={listing} /></dd></div>
+        <div><dt>Health</dt><dd><Health name={name} failed={failed} listing={listing} state={status?.state ?? null} /></dd></div>
         <div><dt>Server</dt><dd>{open.product} {open.server_version || <span class="muted">version not reported</span>}</dd></div>
         <div><dt>Driver</dt><dd>{open.plugin} {open.plugin_version}</dd></div>
         {open.guards.length > 0 && <div><dt>Guards</dt><dd>{open.guards.join(", ")}</dd></div>}
@@ -73,6 +73,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
           <Button label="Edit this connection" icon="edit" onClick={() => go({ view: "edit", connection: name })} />
         </ErrorBox>
       )}
+      {status?.notes.map((note) => <p class="muted" key={note.reason}>{note.reason}</p>)}
       {status && status.nodes.length > 0 && <Nodes connection={name} nodes={status.nodes} />}
       {listing && !empty && (
         <div class="overview-tools">
@@ -124,16 +125,16 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
           <p class="actions center">{(bare && imports) || <Button label="Look again" icon="refresh" onClick={objects.again} />}</p>
         </Blank>
       )}
-      {[...new Set([...(listing?.notes ?? []), ...(status?.notes ?? [])].map((note) => note.reason))].map((reason) => <p class="muted" key={reason}>{reason}</p>)}
+      {[...new Set((listing?.notes ?? []).map((note) => note.reason))].map((reason) => <p class="muted" key={reason}>{reason}</p>)}
     </div>
   );
 }
 
-function Health({ name, failed, listing }: { name: string; failed: unknown; listing: Listing | null }) {
+function Health({ name, failed, listing, state }: { name: string; failed: unknown; listing: Listing | null; state: Condition | null }) {
   const reason = broken.value.get(name);
   const [dot, text] = reason !== undefined ? ["broken", `does not answer${reason ? `: ${reason}` : ""}`]
     : failed !== null ? ["broken", "its objects cannot be read"]
-    : listing ? ["open", `answers, objects read in ${duration(listing.seconds)}`]
+    : listing ? [state ? TONES[state.level] : "open", `${state ? `${state.word}, ` : ""}answers, objects read in ${duration(listing.seconds)}`]
     : ["opening", "open, no answer yet"];
   return <span class="health"><span class={`dot ${dot}`} aria-hidden="true" />{text}</span>;
 }

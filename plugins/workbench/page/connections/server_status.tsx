@@ -8,7 +8,8 @@ import { call, Failure } from "../wire/client.ts";
 const EVERY = 60_000; // milliseconds between two requests, while the objects are read again and again
 const FEW = 4; // nodes that are shown without being asked for
 
-const TONES: Readonly<Record<Condition["level"], string>> = { "": "unknown", good: "open", warning: "warning", bad: "broken" };
+/** The classes of a dot. */
+export const TONES: Readonly<Record<Condition["level"], string>> = { "": "unknown", good: "open", warning: "warning", bad: "broken" };
 
 /** Ask after the objects, which the server answers first; not again for every round of theirs. */
 export function useStatus(connection: string, able: boolean, listed: Date | undefined): ServerStatus | null {

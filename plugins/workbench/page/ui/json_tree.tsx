@@ -66,12 +66,14 @@ function Branch({ name, node, depth, first }: { name: string; node: JsonNode; de
 }
 
 function Leaf({ node, open }: { node: JsonNode; open: boolean }) {
-  if (node.kind === "object") {
-    return <span class="tree-count">{open ? "{" : `{…} ${node.members.length}`}</span>;
-  }
-  if (node.kind === "array") return <span class="tree-count">{open ? "[" : `[…] ${node.items.length}`}</span>;
+  if (node.kind === "object") return <Count marks="{}" count={node.members.length} open={open} />;
+  if (node.kind === "array") return <Count marks="[]" count={node.items.length} open={open} />;
   const text = node.kind === "string" ? JSON.stringify(node.text) : node.text;
   return <span class={`json-${node.kind}`}>{text}</span>;
+}
+
+function Count({ marks, count, open }: { marks: string; count: number; open: boolean }) {
+  return <span class="tree-count">{count === 0 ? marks : open ? marks[0] : `${marks[0]}…${marks[1]} ${count}`}</span>;
 }
 
 function moveInTree(event: KeyboardEvent): void {
