@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from .column_mapping import RowInserts
     from .copy_plans import CopyPlan
     from .csv_rows import FieldInserts
-    from .new_objects import TypeProposal  # noqa: TC004 - a report is never decoded, and few loads make an object
+    from .new_objects import TypeProposal
     from .translations import Translation
+else:
+    TypeProposal = msgspec.Struct  # for who inspects a report: few loads make an object, and import what does
 
 AT_ONCE = 4
 """The number of batches that are written at the same time."""
