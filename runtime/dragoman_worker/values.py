@@ -18,12 +18,12 @@ from msgspec import Raw
 from msgspec.msgpack import Ext
 from msgspec.structs import replace
 
-from dragoman_api.cells import CELL_BUDGET, MISSING, Cell, CellColumns, CutBytes, CutJson, CutText, Json
+from dragoman_api.cells import CELL_BUDGET, MISSING, Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Change, Insert, InsertBatch, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
 from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Answer, Completion
 from dragoman_api.filters import Filter, FilterRequest
-from dragoman_api.grid import MAX_ROWS, Page
+from dragoman_api.grid import MAX_ROWS, CellColumns, Page
 from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, ColumnSummary
 
 from .channel import FROM_CHILD

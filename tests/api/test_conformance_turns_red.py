@@ -15,7 +15,7 @@ import pytest
 from api.test_memory_driver import memory_target, timed_server, vector_server
 from msgspec.structs import replace
 
-from dragoman_api.cells import MISSING, CellColumns, CutJson, CutText, Json
+from dragoman_api.cells import MISSING, CutJson, CutText, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest, Update
 from dragoman_api.columns import Condition, Object, ObjectList, Operator, TimeColumn, Written
 from dragoman_api.connections import Health, ServerNode, ServerStatus
@@ -26,6 +26,7 @@ from dragoman_api.errors import (
     FilterNotSupportedError,
     ObjectNotFoundError,
 )
+from dragoman_api.grid import CellColumns
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.testing import DriverConformance

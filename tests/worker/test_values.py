@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.msgpack import Ext
 
-from dragoman_api.cells import MISSING, Cell, CellColumns, CutBytes, CutJson, CutText, Json
+from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Delete, HttpRequest, Insert, InsertBatch, Plan, PlannedRequest, PlanRequest, Update
 from dragoman_api.columns import Column, Description, Note, Object, ObjectList
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.errors import QueryError
 from dragoman_api.filters import Filter, FilterRequest, RawQuery
-from dragoman_api.grid import MAX_ROWS, Page, RowKey
+from dragoman_api.grid import MAX_ROWS, CellColumns, Page, RowKey
 from dragoman_worker import values, wire
 from dragoman_worker.channel import FROM_CHILD
 from dragoman_worker.oversized_results import within_budget

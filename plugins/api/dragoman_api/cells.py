@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -84,75 +83,9 @@ if TYPE_CHECKING:
 
     Cell = Value | tuple[()]
     """One value of a grid, or `MISSING`."""
-
-    _Rows = list[list[Cell]]
 else:  # what msgspec decodes: big integers, Decimal, Json and bytes travel as extension types
     Value = None | bool | int | float | str | msgspec.msgpack.Ext
     Cell = Value | tuple[()]
-    _Rows = Sequence[Any]
-
-
-class CellColumns(_Rows):
-    """The cells of a page, kept by column; it reads as the list of their rows, which it makes when they are read.
-
-    A driver that reads whole columns at once may give this as `Page.cells`. If no cell has to be cut, they travel as
-    they are: nothing is made of each row, nor of each JSON text.
-
-    Attributes:
-        columns: The cells of each column, all of the same length.
-        json: The columns whose texts are all JSON; they are plain texts here, and `Json` in the rows.
-    """
-
-    __slots__ = ("_length", "_rows", "columns", "json")
-    __hash__ = None
-
-    def __init__(
-        self,
-        columns: Sequence[Sequence[Cell]],
-        length: int,
-        *,
-        json: Iterable[int] = (),
-    ) -> None:
-        """Keep the columns.
-
-        Args:
-            columns: The cells of each column.
-            length: The number of rows, which there are without columns, too.
-            json: The columns whose texts are all JSON, by number.
-        """
-        self.columns, self._length, self.json = columns, length, frozenset(json)
-        self._rows: list[list[Cell]] | None = None
-
-    @property
-    def untouched(self) -> bool:
-        """Whether nobody has read its rows, which are lists and may have been changed since."""
-        return self._rows is None
-
-    @property
-    def rows(self) -> list[list[Cell]]:
-        """The rows."""
-        if self._rows is None:
-            columns = [
-                [Json(cell) if cell.__class__ is str else cell for cell in column] if at in self.json else column
-                for at, column in enumerate(self.columns)
-            ]
-            self._rows = list(map(list, zip(*columns, strict=True))) if columns else [[] for _ in range(self._length)]
-        return self._rows
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, index: Any) -> Any:
-        if not isinstance(index, slice):
-            return self.rows[index]
-        length = len(range(self._length)[index])
-        return CellColumns([column[index] for column in self.columns], length, json=self.json)
-
-    def __eq__(self, other: object) -> bool:
-        return self.rows == (other.rows if isinstance(other, CellColumns) else other)
-
-    def __repr__(self) -> str:
-        return repr(self.rows)
 
 
 def as_bytes(value: object) -> bytes:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from .cells import MISSING, Cell, Value, is_cut
+from .cells import MISSING, Cell, Json, Value, is_cut
 from .columns import MAX_COLUMNS, MAX_DIMENSIONS, Column, Note
 from .errors import QueryError
 from .filters import CompiledFilter, TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     RowId = str | bytes | list[str | int | bytes]
     """A row's primary key: a text, bytes, or the parts of a composite key in the order of the key columns."""
-else:  # msgspec has no union of texts and bytes; `check_id` stands in for it
-    RowId = Any
+
+    _Rows = list[list[Cell]]
+else:
+    RowId = Any  # msgspec has no union of texts and bytes; `check_id` stands in for it
+    _Rows = Sequence[Any]
 
 MAX_ROWS = 10_000
 """Maximum number of rows of one page."""
@@ -132,6 +136,69 @@ class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     def text(self) -> str:
         """The id, for a database whose keys are texts; QueryError if it is not a text."""
         return text_id(self.id)
+
+
+class CellColumns(_Rows):
+    """The cells of a page, kept by column; it reads as the list of their rows, which it makes when they are read.
+
+    A driver that reads whole columns at once may give this as `Page.cells`. If no cell has to be cut, they travel as
+    they are: nothing is made of each row, nor of each JSON text.
+
+    Attributes:
+        columns: The cells of each column, all of the same length.
+        json: The columns whose texts are all JSON; they are plain texts here, and `Json` in the rows.
+    """
+
+    __slots__ = ("_length", "_rows", "columns", "json")
+    __hash__ = None
+
+    def __init__(
+        self,
+        columns: Sequence[Sequence[Cell]],
+        length: int,
+        *,
+        json: Iterable[int] = (),
+    ) -> None:
+        """Keep the columns.
+
+        Args:
+            columns: The cells of each column.
+            length: The number of rows, which there are without columns, too.
+            json: The columns whose texts are all JSON, by number.
+        """
+        self.columns, self._length, self.json = columns, length, frozenset(json)
+        self._rows: list[list[Cell]] | None = None
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nobody has read its rows, which are lists and may have been changed since."""
+        return self._rows is None
+
+    @property
+    def rows(self) -> list[list[Cell]]:
+        """The rows."""
+        if self._rows is None:
+            columns = [
+                [Json(cell) if cell.__class__ is str else cell for cell in column] if at in self.json else column
+                for at, column in enumerate(self.columns)
+            ]
+            self._rows = list(map(list, zip(*columns, strict=True))) if columns else [[] for _ in range(self._length)]
+        return self._rows
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, slice):
+            return self.rows[index]
+        length = len(range(self._length)[index])
+        return CellColumns([column[index] for column in self.columns], length, json=self.json)
+
+    def __eq__(self, other: object) -> bool:
+        return self.rows == (other.rows if isinstance(other, CellColumns) else other)
+
+    def __repr__(self) -> str:
+        return repr(self.rows)
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Cell, Json, RowKey
-from dragoman_api.cells import CellColumns
 from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.grid import CellColumns
 from dragoman_api.json_text import encode
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Remedy, RemedyKind

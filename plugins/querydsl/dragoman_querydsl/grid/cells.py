@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Cell, Json
-from dragoman_api.cells import CELL_CUT, MISSING, CellColumns, cut
+from dragoman_api.cells import CELL_CUT, MISSING, cut
+from dragoman_api.grid import CellColumns
 from dragoman_api.json_text import decode, exact_number, narrowed
 from dragoman_querydsl.columns.field_types import DATE_FORMAT, SPECIAL, Family, Field
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from dragoman_api.cells import ELLIPSIS, MISSING, CellColumns, CutBytes, CutJson, CutText, Json, is_cut
+from dragoman_api.cells import ELLIPSIS, MISSING, CutBytes, CutJson, CutText, Json, is_cut
 from dragoman_api.columns import ColumnKind, Operator, Written
 from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion, CompletionRequest, SuggestionKind
 from dragoman_api.errors import (
@@ -22,7 +22,7 @@ from dragoman_api.errors import (
     WindowExceededError,
 )
 from dragoman_api.filters import CompiledFilter, Filter
-from dragoman_api.grid import CellRequest, CountRequest, PageRequest, PreviewRequest, Sort
+from dragoman_api.grid import CellColumns, CellRequest, CountRequest, PageRequest, PreviewRequest, Sort
 from dragoman_api.json_text import decode
 from dragoman_api.kit.row_evaluation import TextOrder, ValueKind, sort_key
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest
