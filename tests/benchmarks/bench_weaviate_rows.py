@@ -18,7 +18,7 @@ import json, sys, time
 from types import SimpleNamespace
 from dragoman_api import ExportRequest, PageRequest, Sort
 from dragoman_api.exports import ExportForm
-from dragoman_weaviate import objects
+from dragoman_weaviate.columns import grid_columns
 from dragoman_weaviate.protocol import Features
 from dragoman_weaviate.export import ExportReader
 from dragoman_weaviate.grid import pages
@@ -44,7 +44,7 @@ def run(exchange, *answers):
     except StopIteration as ended:
         return ended.value
 
-view = run(objects.view("Book", Features()), answer({"class": "Book", "properties": PROPERTIES}))
+view = run(grid_columns.view("Book", Features()), answer({"class": "Book", "properties": PROPERTIES}))
 listed = answer({"objects": ITEMS})
 count = answer({"data": {"Aggregate": {"Book": [{"meta": {"count": ROWS}}]}}})
 FOUND = [{**each["properties"], "_additional": {"id": each["id"], "creationTimeUnix": str(each["creationTimeUnix"]),

@@ -31,7 +31,8 @@ from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, encode, exact_number
 from dragoman_api.kit.console_answers import MAX_TABLES, chained, cut_notes, rows_page, text_answer
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_weaviate import objects, protocol
+from dragoman_weaviate import protocol
+from dragoman_weaviate.columns import grid_columns
 from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.stored_objects import cell
 
@@ -164,7 +165,7 @@ def _by_collection(objects: Sequence[JsonRow]) -> list[tuple[str, list[JsonRow]]
 def _look_up(name: str, features: Features) -> Exchange[View | None]:
     """Look up a collection for its columns and the keys of its rows; None if there is none."""
     try:
-        return (yield from objects.view(name, features))
+        return (yield from grid_columns.view(name, features))
     except DragomanError:
         return None
 

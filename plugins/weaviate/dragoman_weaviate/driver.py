@@ -45,6 +45,7 @@ from dragoman_api.kit.retries import SHORT_BUDGET, jittered
 from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, objects, protocol
+from .columns import grid_columns
 from .grid import filters, pages
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Driver:
             if first_object is None:
                 server, self._features = await self._run(identity)
             else:  # the request of a definition depends on no version, only how its answer is read
-                view = objects.view(first_object, self._features)
+                view = grid_columns.view(first_object, self._features)
                 server, self._features = await self._exchanges.run_ahead_of(view, identity)
         except (AuthenticationError, ConnectionFailedError) as error:
             raise connect.advise(error, profile) from error
@@ -262,10 +263,10 @@ class Driver:
     # sending
 
     async def _read_view(self, name: str) -> View:
-        return await self._run(objects.view(name, self._features))
+        return await self._run(grid_columns.view(name, self._features))
 
     async def _revision(self, view: View) -> str:
-        return await self._run(objects.current_revision(view))
+        return await self._run(grid_columns.current_revision(view))
 
     async def _rows(
         self, request: PageRequest | CountRequest | SummaryRequest | SimilarRequest, view: View, exchange: Exchange[T]

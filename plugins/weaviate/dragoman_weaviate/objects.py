@@ -1,4 +1,4 @@
-"""The collections with exact counts, the aliases, and the view of one."""
+"""The collections with exact counts, the aliases, and the tenants of one."""
 
 from __future__ import annotations
 
@@ -6,23 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest, QueryError
+from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest
 from dragoman_api.columns import Condition
-from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get
 from dragoman_api.kit.object_lists import choose, describe_span
-from dragoman_api.kit.views import digest
-from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import graphql, protocol
-from .columns.field_types import Collection, Schema, is_collection
-from .columns.grid_columns import View
+from .columns.field_types import Schema, is_collection
 from .connect import OWN_INFO, hidden_collections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from dragoman_api import HttpRequest
 
     from .protocol import Features
 
@@ -42,9 +36,6 @@ class _Alias(msgspec.Struct):
 
 class _Aliases(msgspec.Struct):
     aliases: list[_Alias] | None = None
-
-
-_collection = msgspec.json.Decoder(Collection)
 
 
 def list_objects(features: Features, request: ObjectsRequest = ALL_OBJECTS) -> Exchange[ObjectList]:
@@ -115,28 +106,6 @@ def _counts(names: Sequence[str]) -> Exchange[tuple[dict[str, int], list[str]]]:
     return {name: counts[name] for name in names if name in counts}, reasons
 
 
-def view(name: str, features: Features) -> Exchange[View]:
-    """Fetch the columns of a collection, by its name or an alias.
-
-    Raises:
-        ObjectNotFoundError: There is no such collection.
-        QueryError: It has names that cannot go into a request.
-    """
-    missing = ObjectNotFoundError(f"there is no collection '{name}'", remedies=[Remedy(RemedyKind.LIST_OBJECTS)])
-    if not is_collection(name):
-        raise missing
-    reply = yield from ask(_definition_of(name))
-    if reply.status == 404:
-        raise missing
-    collection = protocol.decode(reply, _collection)
-    if odd := collection.odd:
-        names = protocol.shorten(", ".join(map(repr, odd)))
-        raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {names}")
-    if collection.name.lower() != name.lower() and not features.aliases:
-        raise QueryError(f"the server returned the collection '{collection.name}' instead of '{name}'")
-    return View(name, collection, _text(reply.body), features)
-
-
 class _Tenant(msgspec.Struct, frozen=True):
     name: str
 
@@ -145,17 +114,3 @@ def tenants(name: str) -> Exchange[list[str]]:
     """List the names of a collection's tenants."""
     reply = yield from ask(get(f"/v1/schema/{name}/tenants"))
     return [tenant.name for tenant in protocol.decode(reply, list[_Tenant])]
-
-
-def current_revision(view: View) -> Exchange[str]:
-    """Ask for the revision that a collection has now; empty if there is no such collection any more."""
-    reply = yield from ask(_definition_of(view.name))
-    return "" if reply.status == 404 else digest(_text(protocol.check(reply)))
-
-
-def _definition_of(name: str) -> HttpRequest:
-    return get(f"/v1/schema/{name}")
-
-
-def _text(definition: bytes) -> str:
-    return definition.decode(errors="replace")

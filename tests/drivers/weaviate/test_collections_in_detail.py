@@ -15,6 +15,7 @@ from dragoman_api import Filter, ObjectList, ObjectsRequest, PageRequest, Sort
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_weaviate import objects
+from dragoman_weaviate.columns import grid_columns
 from dragoman_weaviate.columns.field_types import Collection, is_collection
 from dragoman_weaviate.grid import pages
 from dragoman_weaviate.protocol import Features
@@ -105,11 +106,11 @@ def test_a_collection_has_the_name_that_was_asked_for_but_for_its_letter_case():
     ):
         script = Answers(reply({"class": found}))
         if right:
-            assert script.run(objects.view(asked, old)).target == found
+            assert script.run(grid_columns.view(asked, old)).target == found
         else:
             with pytest.raises(QueryError, match="instead of"):
-                script.run(objects.view(asked, old))
-            assert Answers(reply({"class": found})).run(objects.view(asked, Features())).target == found
+                script.run(grid_columns.view(asked, old))
+            assert Answers(reply({"class": found})).run(grid_columns.view(asked, Features())).target == found
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_a_name_of_a_collection_is_bounded(name: str, right: bool) -> None:
     assert is_collection(name) is right
     if not right:
         with pytest.raises(ObjectNotFoundError):
-            Answers().run(objects.view(name, Features()))
+            Answers().run(grid_columns.view(name, Features()))
 
 
 @pytest.mark.parametrize(
@@ -156,14 +157,14 @@ def test_every_odd_name_is_found(definition: dict[str, Any], odd: list[str]) -> 
 def test_a_flag_that_the_server_leaves_out_is_off(flags: dict[str, bool], takes: bool) -> None:
     """W38: without an index there is no filter."""
     definition = {"class": "Book", "properties": [{"name": "i", "dataType": ["int"], **flags}]}
-    seen = Answers(reply(definition)).run(objects.view("Book", Features()))
+    seen = Answers(reply(definition)).run(grid_columns.view("Book", Features()))
     assert bool(seen.columns["i"].operators) is takes
 
 
 @pytest.mark.parametrize(("types", "repeated"), [([], False), (["newer"], False), (["newer[]"], True)])
 def test_a_type_that_the_driver_does_not_know_is_an_array_only_if_it_says_so(types: list[str], repeated: bool) -> None:
     definition = {"class": "Book", "properties": [{"name": "x", "dataType": types}]}
-    seen = Answers(reply(definition)).run(objects.view("Book", Features()))
+    seen = Answers(reply(definition)).run(grid_columns.view("Book", Features()))
     assert seen.columns["x"].repeated is repeated
 
 
@@ -173,7 +174,7 @@ def test_a_text_takes_filters_with_either_of_its_indexes():
             "class": "Book",
             "properties": [{"name": "t", "dataType": ["text"], "tokenization": "word", **flags}],
         }
-        seen = Answers(reply(definition)).run(objects.view("Book", Features()))
+        seen = Answers(reply(definition)).run(grid_columns.view("Book", Features()))
         assert bool(seen.columns["t"].operators) is takes
 
 
@@ -282,7 +283,7 @@ def test_a_column_says_where_its_value_lies_in_a_row():
 
 
 def test_an_alias_is_said_and_its_collection_is_used():
-    seen = Answers(reply({"class": "Book"})).run(objects.view("Now", Features()))
+    seen = Answers(reply({"class": "Book"})).run(grid_columns.view("Now", Features()))
     assert [each.code for each in seen.describe().notes] == ["alias"]
     assert (seen.describe().object, seen.target) == ("Now", "Book")
     assert view().describe().notes == []

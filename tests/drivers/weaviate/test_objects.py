@@ -15,6 +15,7 @@ from dragoman_api import Filter, ObjectsRequest
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.kit.exchanges import send_all
 from dragoman_weaviate import objects
+from dragoman_weaviate.columns import grid_columns
 from dragoman_weaviate.protocol import Features
 
 SCHEMA = {"classes": [{"class": "Zoo"}, {"class": "Art"}, {"class": "Mix", "multiTenancyConfig": {"enabled": True}}]}
@@ -167,14 +168,14 @@ def test_a_collection_with_tenants_says_so(wording):
 @pytest.mark.parametrize("name", ["no such", "a/b", "../schema", "Book?x", "", "x" * 300, "A{B}"])
 def test_a_name_that_is_none_never_reaches_a_path(name):
     with pytest.raises(ObjectNotFoundError):
-        Answers().run(objects.view(name, Features()))
+        Answers().run(grid_columns.view(name, Features()))
 
 
 @pytest.mark.parametrize("bad", ["a b", "a){b", "1st", "x" * 232])
 def test_names_that_cannot_stand_in_graphql_are_refused(wording, bad):
     definition = {"class": "Book", "properties": [{"name": bad, "dataType": ["text"]}]}
     with pytest.raises(QueryError) as caught:
-        Answers(reply(definition)).run(objects.view("Book", Features()))
+        Answers(reply(definition)).run(grid_columns.view("Book", Features()))
     wording(caught.value.message)
 
 

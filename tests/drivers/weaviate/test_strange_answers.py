@@ -31,6 +31,7 @@ from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_weaviate import connect, objects
 from dragoman_weaviate import console_answers as answers
+from dragoman_weaviate.columns import grid_columns
 from dragoman_weaviate.console_text import parse
 from dragoman_weaviate.export import ExportReader
 from dragoman_weaviate.grid import pages
@@ -79,7 +80,7 @@ def applied(change: Change, *replies: Any) -> Outcome:
 )  # fmt: skip
 def test_a_name_that_would_change_a_query_is_never_put_into_one(wording: Wording, more: dict[str, Any]) -> None:
     with pytest.raises(QueryError) as caught:
-        Answers(reply({"class": "Book", **more})).run(objects.view("Book", Features()))
+        Answers(reply({"class": "Book", **more})).run(grid_columns.view("Book", Features()))
     wording(caught.value.message)
     assert "evil" in caught.value.message
 
@@ -87,7 +88,7 @@ def test_a_name_that_would_change_a_query_is_never_put_into_one(wording: Wording
 def test_an_error_about_many_names_is_short() -> None:
     many = {"class": "Book", "properties": [{"name": f"a b{at}", "dataType": ["text"]} for at in range(10_000)]}
     with pytest.raises(QueryError) as caught:
-        Answers(reply(many)).run(objects.view("Book", Features()))
+        Answers(reply(many)).run(grid_columns.view("Book", Features()))
     assert len(caught.value.message) < 1_500
 
 
@@ -101,10 +102,10 @@ def test_a_collection_with_such_a_name_is_listed_and_not_counted() -> None:
 
 def test_another_collection_is_an_alias_only_where_there_are_aliases(wording: Wording) -> None:
     with pytest.raises(QueryError) as caught:
-        Answers(reply({"class": "Users"})).run(objects.view("Book", Features((1, 31, 0))))
+        Answers(reply({"class": "Users"})).run(grid_columns.view("Book", Features((1, 31, 0))))
     wording(caught.value.message)
-    assert Answers(reply({"class": "Users"})).run(objects.view("Book", Features())).target == "Users"
-    assert Answers(reply({"class": "Book"})).run(objects.view("book", Features((1, 31, 0)))).target == "Book"
+    assert Answers(reply({"class": "Users"})).run(grid_columns.view("Book", Features())).target == "Users"
+    assert Answers(reply({"class": "Book"})).run(grid_columns.view("book", Features((1, 31, 0)))).target == "Book"
 
 
 # rows
@@ -148,8 +149,8 @@ def test_what_cannot_be_read_is_not_said_to_be_gone(status: int) -> None:
     seen = view()
     reads = [
         pages.fetch_cell(CellRequest(key=BOOK, column="title"), seen),
-        objects.view("Book", Features()),
-        objects.current_revision(seen),
+        grid_columns.view("Book", Features()),
+        grid_columns.current_revision(seen),
     ]
     for read in reads:
         with pytest.raises(DragomanError) as caught:

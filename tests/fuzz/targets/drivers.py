@@ -42,6 +42,7 @@ from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
 from dragoman_weaviate import protocol as wv_protocol
 from dragoman_weaviate.columns import field_types
+from dragoman_weaviate.columns import grid_columns as wv_grid_columns
 from dragoman_weaviate.columns.grid_columns import View as WvView
 from dragoman_weaviate.grid import pages as wv_paging
 from dragoman_weaviate.writing.apply import Sender as WvSender
@@ -351,7 +352,7 @@ def _wv_export(checkpoint: str | None = None, columns: list[str] | None = None) 
 
 
 def _wv_described() -> Exchange:
-    view = yield from wv_objects.view("Article", wv_protocol.Features())
+    view = yield from wv_grid_columns.view("Article", wv_protocol.Features())
     if odd := [each.prop for each in view.fields.values() if each.prop and not _NAME.fullmatch(each.prop)]:
         raise Broken(f"query: names are none: {odd[:3]!r}")
     page = yield from wv_paging.page(PageRequest(object="Article", sort=[Sort("title")], total=True), view)

@@ -1,4 +1,4 @@
-"""One collection as the grid sees it: its columns (uuid first, vector last), and the field behind each."""
+"""One collection as the grid sees it: its columns (uuid first, vector last), read from its definition."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman_api import Column, Description, Note, QueryError
 from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.page_columns import choose, columns_cut
 from dragoman_api.kit.views import digest
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_weaviate import protocol
 from dragoman_weaviate.protocol import Features
 
-from .field_types import Collection, Family, Field, family_of
+from .field_types import Collection, Family, Field, family_of, is_collection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dragoman_api import HttpRequest
 
 _COMPUTED = ("creationTimeUnix", "lastUpdateTimeUnix")
 """Members of an object that the server sets itself, whatever a request says (seen on 1.38.11)."""
@@ -141,3 +147,42 @@ class View:
             server_members=_COMPUTED,
             tenants=self.collection.tenancy.enabled,
         )
+
+
+_collection = msgspec.json.Decoder(Collection)
+
+
+def view(name: str, features: Features) -> Exchange[View]:
+    """Fetch the columns of a collection, by its name or an alias.
+
+    Raises:
+        ObjectNotFoundError: There is no such collection.
+        QueryError: It has names that cannot go into a request.
+    """
+    missing = ObjectNotFoundError(f"there is no collection '{name}'", remedies=[Remedy(RemedyKind.LIST_OBJECTS)])
+    if not is_collection(name):
+        raise missing
+    reply = yield from ask(_definition_of(name))
+    if reply.status == 404:
+        raise missing
+    collection = protocol.decode(reply, _collection)
+    if odd := collection.odd:
+        names = protocol.shorten(", ".join(map(repr, odd)))
+        raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {names}")
+    if collection.name.lower() != name.lower() and not features.aliases:
+        raise QueryError(f"the server returned the collection '{collection.name}' instead of '{name}'")
+    return View(name, collection, _text(reply.body), features)
+
+
+def current_revision(view: View) -> Exchange[str]:
+    """Ask for the revision that a collection has now; empty if there is no such collection any more."""
+    reply = yield from ask(_definition_of(view.name))
+    return "" if reply.status == 404 else digest(_text(protocol.check(reply)))
+
+
+def _definition_of(name: str) -> HttpRequest:
+    return get(f"/v1/schema/{name}")
+
+
+def _text(definition: bytes) -> str:
+    return definition.decode(errors="replace")

@@ -271,11 +271,6 @@ def compile_filter(
     return CompiledFilter(object=request.object, body=encode(filter_body), rows=explained, revision=view.revision)
 
 
-def body(name: str, compiled: CompiledFilter | None) -> FilterBody:
-    """Return the driver's own form of a compiled filter. Raises QueryError if it was compiled for another object."""
-    return body_of(compiled, FilterBody, object=name) or FilterBody()
-
-
 def where_of(name: str, compiled: CompiledFilter | None, *, operation: str) -> Where | None:
     """Return the clause of a compiled filter for an operation on all rows.
 
@@ -288,10 +283,10 @@ def where_of(name: str, compiled: CompiledFilter | None, *, operation: str) -> W
         QueryError: It was compiled for another object.
         FilterNotSupportedError: A part of it is to be evaluated here.
     """
-    filter_body = body(name, compiled)
-    if filter_body.residual is not None:
-        raise filter_body.residual.refusal(operation)
-    return filter_body.where
+    body = body_of(compiled, FilterBody, object=name) or FilterBody()
+    if body.residual is not None:
+        raise body.residual.refusal(operation)
+    return body.where
 
 
 def _row(number: int, row: Filter | RawQuery, view: View, sample: Sample | None) -> tuple[Where, Explanation, bool]:

@@ -11,6 +11,7 @@ from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError, Uns
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit import cursors, similar_rows
 from dragoman_api.kit.exchanges import Exchange, ask, get
+from dragoman_api.kit.filter_rows import body_of
 from dragoman_api.kit.page_columns import KEYS, LeftOut, check_bounds, columns_cut, sortable
 from dragoman_api.kit.residual import Residual, residual_of
 from dragoman_weaviate import graphql, protocol, stored_objects
@@ -20,8 +21,7 @@ from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.protocol import object_path
 from dragoman_weaviate.stored_objects import cell, cells
 
-from . import filters
-from .filters import sort_kind, stored_value, where_of
+from .filters import FilterBody, sort_kind, stored_value, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -391,7 +391,7 @@ def preview(request: PageRequest | CountRequest, view: View) -> Exchange[list[Ht
 
 def _query(request: PageRequest, view: View) -> _PageQuery:
     keys, notes = compile_sort(request.sort, view)
-    body = filters.body(request.object, request.filter)
+    body = body_of(request.filter, FilterBody, object=request.object) or FilterBody()
     residual, notes = residual_of(request, body.residual, notes, lambda name: sort_kind(name, view))
     if residual is not None and residual.sort:
         keys = []

@@ -20,7 +20,8 @@ from dragoman_api import (
 from dragoman_api.changes import Drop
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.row_changes import Outcomes, before_writing
-from dragoman_weaviate import objects, protocol, stored_objects
+from dragoman_weaviate import protocol, stored_objects
+from dragoman_weaviate.columns import grid_columns
 from dragoman_weaviate.protocol import object_path
 
 from . import batches, before_images, edited_values
@@ -214,7 +215,7 @@ class Sender:
 
     def _view(self, collection: str) -> Exchange[View]:
         if collection not in self.views:
-            self.views[collection] = yield from objects.view(collection, self._features)
+            self.views[collection] = yield from grid_columns.view(collection, self._features)
         return self.views[collection]
 
 

@@ -27,7 +27,8 @@ from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
 from dragoman_api.kit.exchanges import Exchange, ask, get, with_query
 from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, typed
-from dragoman_weaviate import objects, protocol, stored_objects
+from dragoman_weaviate import protocol, stored_objects
+from dragoman_weaviate.columns import grid_columns
 from dragoman_weaviate.columns.field_types import Schema
 from dragoman_weaviate.protocol import object_path
 from dragoman_weaviate.stored_objects import filled
@@ -310,7 +311,7 @@ class _Planner:
 
     def _view(self, name: str) -> Exchange[View]:
         if name not in self.views:
-            self.views[name] = yield from objects.view(name, self.features)
+            self.views[name] = yield from grid_columns.view(name, self.features)
         return self.views[name]
 
 
