@@ -24,9 +24,9 @@ _QUERYDSL = {
     "connect": "test_connect.py test_strange_answers.py test_error_answers.py",
     "console_aggregations": "console/test_aggregations.py",
     "console_answers": "console",
-    "dialect": "test_connect.py test_vectors_apart.py console grid/test_pages.py exporting",
     "driver": "grid exporting writing test_changed_objects.py test_strange_answers.py test_connect.py",
-    "protocol": "test_connect.py test_strange_answers.py test_error_answers.py console writing",
+    "protocol": "test_connect.py test_strange_answers.py test_error_answers.py test_vectors_apart.py console writing "
+    "grid/test_pages.py exporting",
     "export": "exporting",
     "export_shares": "exporting",
     "grid.cells": "grid",

@@ -10,7 +10,7 @@ from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_querydsl import connect, protocol
-from dragoman_querydsl.dialect import Dialect, PointInTime, Words
+from dragoman_querydsl.protocol import Dialect, PointInTime, Words
 
 if TYPE_CHECKING:
     from dragoman_api.replies import Reply

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dragoman_api import AuthenticationError, Profile, Server
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_api.replies import Reply
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
 
 
 class Driver(QueryDslDriver):

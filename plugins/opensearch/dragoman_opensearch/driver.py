@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from dragoman_api import Server, replies
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_querydsl import connect, protocol
-from dragoman_querydsl.dialect import Dialect, PointInTime, Words
 from dragoman_querydsl.driver import QueryDslDriver
+from dragoman_querydsl.protocol import Dialect, PointInTime, Words
 
 if TYPE_CHECKING:
     from dragoman_api import AuthenticationError, Profile

@@ -15,8 +15,7 @@ from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 from dragoman_api.kit.console_text import ConsoleReader, RestLine, ndjson
 from dragoman_querydsl import protocol
-from dragoman_querydsl.dialect import Words
-from dragoman_querydsl.protocol import NDJSON
+from dragoman_querydsl.protocol import NDJSON, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman_api.console import CompletionRequest
     from dragoman_api.kit.console_places import Word
     from dragoman_querydsl.columns.grid_columns import View
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
 
 _MANY_ROWS = (["_bulk"], ["_msearch"])
 

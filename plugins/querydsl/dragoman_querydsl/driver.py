@@ -50,9 +50,9 @@ from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, objects, protocol, search
 from .columns.field_types import Look
-from .dialect import Dialect, learn
 from .grid import filters, pages
 from .grid.deep_pages import Pager
+from .protocol import Dialect, learn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable

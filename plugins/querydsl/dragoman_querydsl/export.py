@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dragoman_api import DragomanError, ExportRequest
-    from dragoman_querydsl.dialect import PointInTime
+    from dragoman_querydsl.protocol import PointInTime
 
 _SLICES, _MOST_SLICES = 4, 16  # the least if there are rows enough, and the most
 _SCROLLS = 8  # a scroll holds a context per slice and shard; the server allows 500

@@ -21,7 +21,7 @@ from .export import ExportReader, Slice
 if TYPE_CHECKING:
     from dragoman_api import ExportRequest, HttpRequest
     from dragoman_api.exports import SnapshotHold, SplitRequest
-    from dragoman_querydsl.dialect import PointInTime
+    from dragoman_querydsl.protocol import PointInTime
 
     from .export import SlicePage
 

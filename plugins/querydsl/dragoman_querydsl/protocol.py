@@ -1,13 +1,13 @@
-"""The server's protocol: paths, which requests only read, what a version takes, and what its error answers say.
+"""The server's protocol: what its error answers say, paths, which requests only read, and what a product has.
 
 If in doubt, a request counts as a write. An error becomes an exception of the API by its type, or by its status if it
-has none.
+has none. All that tells the servers and the drivers of a family apart is a `Dialect`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -24,6 +24,7 @@ from dragoman_api import (
 )
 from dragoman_api.columns import Condition, ConditionLevel
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+from dragoman_api.json_text import encode
 from dragoman_api.kit.exchanges import unsure
 from dragoman_api.remedies import Remedy, RemedyKind
 
@@ -235,18 +236,9 @@ def exception(fault: ErrorAnswer) -> DragomanError:
     return QueryError(f"server error: {message}" if message else f"HTTP {fault.status}", hint=hint, details=details)
 
 
-class DocumentsRequest(HttpRequest, frozen=True):
-    """A request whose answer has to hold whole documents; some servers leave vectors out unless asked for them."""
-
-
 def raw(text: str) -> Raw:
     """Embed JSON text in a value that is encoded later."""
     return Raw(text.encode())
-
-
-def whole_documents(request: HttpRequest) -> DocumentsRequest:
-    """Say of a request that its answer holds whole documents."""
-    return DocumentsRequest(**msgspec.structs.asdict(request))
 
 
 def segment(text: str) -> str:
@@ -290,31 +282,183 @@ def moves_on(path: str) -> bool:
     return segments(path)[:2] == ["_search", "scroll"] or "/_search?scroll=" in path
 
 
-def may_write(method: str, path: str, body: str = "", *, points: str) -> bool:
-    """Return whether a request may change something.
+class PointInTime(msgspec.Struct, frozen=True):
+    """How a server's points in time are opened and freed.
 
-    `POST /index/_doc/_search` searches on 7.17 and writes the document `_search` on 8.x, so suffixes decide nothing.
-    Freeing a search context of one's own is a read; `DELETE /_search/scroll/_all` ends those of all users, by its path,
-    its parameter `scroll_id` or its body.
-
-    Args:
-        method: In capitals.
-        path: Percent-encoded, from the first slash.
-        body: As text; empty if there is none.
-        points: The endpoint of points in time, by the server's dialect.
-
-    >>> may_write("POST", "/books/_search", points="_pit"), may_write("POST", "/books/_doc/_search", points="_pit")
-    (False, True)
+    Attributes:
+        path: The endpoint, without slashes.
+        key: The member that holds the id, in the answer to opening one and in the request that frees it.
+        parameters: What the request that opens one has besides `keep_alive`, with a leading `&`.
+        tiebreakers: The sort keys that tell apart the rows of one, whatever is before them.
     """
-    parts = segments(path)
-    if method in ("GET", "HEAD", "OPTIONS"):
-        return not _ACTIONS.isdisjoint(parts)
-    if any("/" in part or part in (".", "..") for part in parts):  # a proxy may resolve them to another path
-        return True
-    if method == "DELETE" and ("_all" in unquote(path) or "_all" in body or "\\" in body):
-        return True
-    route = "/".join(parts)
-    if method == "DELETE":
-        return route != points and _HOUSEKEEPING.fullmatch(route) is None
-    opens = re.fullmatch(_TARGET + re.escape(points), route)
-    return method != "POST" or not (opens or _POST_READS.fullmatch(route))
+
+    path: str
+    key: str
+    parameters: str = ""
+    tiebreakers: tuple[str, ...] = ("_shard_doc",)
+
+    @property
+    def order(self) -> list[dict[str, Any]]:
+        """The tiebreakers, as a search sorts by them; left out of `search_after` they lose ties without an error."""
+        return [{name: {"order": "asc"}} for name in self.tiebreakers]
+
+    def open(self, name: str, *, keep_alive: str, preference: str = "") -> HttpRequest:
+        """Return the request that opens one; ids grow with the shards, so they go into bodies only.
+
+        Args:
+            name: The object's name.
+            keep_alive: How long the server keeps the unused context; each request renews it.
+            preference: The name for the choice of shards.
+        """
+        parameters = self.parameters + (f"&preference={preference}" if preference else "")
+        return HttpRequest("POST", f"/{target(name)}/{self.path}?keep_alive={keep_alive}{parameters}")
+
+    def close(self, pit: str) -> HttpRequest:
+        """Return the request that frees one."""
+        return HttpRequest("DELETE", f"/{self.path}", encode({self.key: pit}))
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What the console completes besides the words that every server of the family has (`console.text`).
+
+    Attributes:
+        paths: Paths that begin without an index.
+        of_index: Paths after an index.
+        queries: Clauses of the query language.
+        aggregations: Aggregations.
+        types: Types of fields.
+        search: Members of the body of a search.
+        mappings: Members of a mapping.
+    """
+
+    paths: tuple[str, ...] = ()
+    of_index: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    aggregations: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+    mappings: tuple[str, ...] = ()
+
+
+class DocumentsRequest(HttpRequest, frozen=True):
+    """A request whose answer has to hold whole documents; some servers leave vectors out unless asked for them."""
+
+
+def whole_documents(request: HttpRequest) -> DocumentsRequest:
+    """Say of a request that its answer holds whole documents."""
+    return DocumentsRequest(**msgspec.structs.asdict(request))
+
+
+_VECTORS = "_source_exclude_vectors"
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server has, by its product and version; each driver makes it, and this code asks nothing else.
+
+    Attributes:
+        points: How points in time are opened and freed.
+        words: What the console completes for this product only.
+        point_in_time: Points in time sort by their tiebreakers, without which rows are lost; where they do not, exports
+            scroll.
+        ties_as_offset: Points in time order ties as pages by offset do; where they do not, deep pages scroll.
+        case_insensitive: Term-level queries take `case_insensitive`.
+        resolves_names: `_resolve/index` lists names without statistics.
+        finds_ignored: `exists` finds strings that are longer than `ignore_above`.
+        orders_unsigned: A sort by an `unsigned_long` takes arrays by their smallest and greatest values, and puts rows
+            without one last.
+        skips_rightly: A sort by a number in a nested array, or by a `scaled_float`, has all rows, and one by `_index`
+            succeeds; where they do not, a key before it keeps the server from skipping by an index that does not fit.
+        counts_wordless: The total of an `exists` counts texts without a word, which are among its rows.
+        reads_any_bound: A range may have a bound that the type of the field has no room for.
+        finds_near: Searches take `knn`, with a filter.
+        nears_by_clause: Vectors are those of a plugin: `knn` is a clause of a query, and `knn_score` a script.
+        leaves_out_vectors: Whether answers leave out vectors unless a parameter forbids it, by the version, by what
+            the server takes, or by the settings of an index; None if that has to be tried.
+    """
+
+    points: PointInTime
+    words: Words = Words()
+    point_in_time: bool = False
+    ties_as_offset: bool = False
+    case_insensitive: bool = False
+    resolves_names: bool = False
+    finds_ignored: bool = False
+    orders_unsigned: bool = True
+    skips_rightly: bool = True
+    counts_wordless: bool = True
+    reads_any_bound: bool = True
+    finds_near: bool = False
+    nears_by_clause: bool = False
+    leaves_out_vectors: bool | None = False
+
+    @property
+    def snapshots(self) -> PointInTime | None:
+        """The points in time that exports use; None where they scroll."""
+        return self.points if self.point_in_time else None
+
+    @property
+    def asks_for_vectors(self) -> bool:
+        """Requests for whole documents carry the parameter that forbids to leave out vectors."""
+        return self.leaves_out_vectors is not False
+
+    def reads(self, request: HttpRequest) -> bool:
+        """Return whether a request may be sent again: it writes nothing, and moves no scroll on."""
+        scrolls = request.path.startswith("/_search/scroll")
+        return not (scrolls or self.may_write(request.method, request.path))
+
+    def may_write(self, method: str, path: str, body: str = "") -> bool:
+        """Return whether a request may change something.
+
+        `POST /index/_doc/_search` searches on 7.17 and writes the document `_search` on 8.x, so suffixes decide
+        nothing. Freeing a search context of one's own is a read; `DELETE /_search/scroll/_all` ends those of all users,
+        by its path, its parameter `scroll_id` or its body.
+
+        Args:
+            method: In capitals.
+            path: Percent-encoded, from the first slash.
+            body: As text; empty if there is none.
+
+        >>> dialect = Dialect(points=PointInTime("_pit", "id"))
+        >>> dialect.may_write("POST", "/books/_search"), dialect.may_write("POST", "/books/_doc/_search")
+        (False, True)
+        """
+        parts = segments(path)
+        if method in ("GET", "HEAD", "OPTIONS"):
+            return not _ACTIONS.isdisjoint(parts)
+        if any("/" in part or part in (".", "..") for part in parts):  # a proxy may resolve them to another path
+            return True
+        if method == "DELETE" and ("_all" in unquote(path) or "_all" in body or "\\" in body):
+            return True
+        route, points = "/".join(parts), self.points.path
+        if method == "DELETE":
+            return route != points and _HOUSEKEEPING.fullmatch(route) is None
+        opens = re.fullmatch(_TARGET + re.escape(points), route)
+        return method != "POST" or not (opens or _POST_READS.fullmatch(route))
+
+    def complete(self, request: HttpRequest) -> HttpRequest:
+        """Return a request as it has to be sent for whole documents.
+
+        Some servers leave out vectors unless a parameter, which others refuse, forbids it.
+        """
+        if not isinstance(request, DocumentsRequest):
+            return request
+        whole = f"{'&' if '?' in request.path else '?'}{_VECTORS}=false" if self.asks_for_vectors else ""
+        return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
+
+
+def learn(dialect: Dialect, request: HttpRequest, reply: Reply) -> Dialect:
+    """Return the dialect after the answer to a completed request, which shows what a hidden version takes.
+
+    A server that does not know the parameter refuses it before it does anything else.
+    """
+    if dialect.leaves_out_vectors is not None:
+        return dialect
+    if not isinstance(request, DocumentsRequest) or reply.status not in (200, 400):
+        return dialect
+    if reply.status == 400 and not _refuses_parameter(reply):
+        return dialect
+    return msgspec.structs.replace(dialect, leaves_out_vectors=reply.status == 200)
+
+
+def _refuses_parameter(reply: Reply) -> bool:
+    return b"unrecognized parameter" in reply.body and _VECTORS.encode() in reply.body

@@ -23,7 +23,7 @@ from . import protocol
 from .protocol import moves_on, raw, target, whole_documents
 
 if TYPE_CHECKING:
-    from .dialect import PointInTime
+    from .protocol import PointInTime
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A count or a sequence number; anything else in an answer is invalid."""

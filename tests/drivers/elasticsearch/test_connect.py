@@ -28,15 +28,14 @@ from dragoman_elasticsearch import connect
 from dragoman_elasticsearch.connect import dialect_of
 from dragoman_querydsl import protocol
 from dragoman_querydsl.connect import ping
-from dragoman_querydsl.dialect import learn
-from dragoman_querydsl.protocol import whole_documents
+from dragoman_querydsl.protocol import learn, whole_documents
 from dragoman_sample.fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 from fakes.certificates import Certificates, make_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
     from wording import Wording
 
 HEADER = {"X-Elastic-Product": "Elasticsearch"}

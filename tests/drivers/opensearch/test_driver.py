@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from dragoman_api import Server
     from dragoman_querydsl.columns.grid_columns import View
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
 
 
 class TestConformanceOnFake(DriverConformance):

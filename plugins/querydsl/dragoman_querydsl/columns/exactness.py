@@ -16,7 +16,7 @@ import msgspec
 from dragoman_api import Operator as Op
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS
 from dragoman_api.kit.operands import period
-from dragoman_querydsl.dialect import Dialect
+from dragoman_querydsl.protocol import Dialect
 
 from . import dates
 from .field_types import BOUNDS, EQUAL, PRECISION, Family, Field, Gap, Look, has_decimals, is_empty, is_long

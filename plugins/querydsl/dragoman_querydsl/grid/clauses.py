@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dragoman_querydsl.columns.exactness import Differences
     from dragoman_querydsl.columns.field_types import Look
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
 
 Scalar = bool | int | float | str | Decimal
 MAX_TERMS = 65_536

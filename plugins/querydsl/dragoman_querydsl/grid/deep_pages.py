@@ -12,8 +12,7 @@ from dragoman_api import Note
 from dragoman_api.errors import QueryError
 from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_querydsl import protocol
-from dragoman_querydsl.dialect import PointInTime
-from dragoman_querydsl.protocol import target
+from dragoman_querydsl.protocol import PointInTime, target
 from dragoman_querydsl.search import (
     READ,
     DecodedHit,

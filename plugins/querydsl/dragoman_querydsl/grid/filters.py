@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dragoman_api import TimeRange
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_querydsl.columns.grid_columns import View
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
 
 
 class FilterBody(msgspec.Struct, frozen=True):

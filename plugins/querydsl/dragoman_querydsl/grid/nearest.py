@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_querydsl.columns.field_types import Field, VectorMapping
     from dragoman_querydsl.columns.grid_columns import View
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
 
 COSINE, EUCLIDEAN, DOT, PRODUCT = "cosine", "l2_norm", "dot_product", "max_inner_product"
 """What the server calls the ways to compare vectors; `dot_product` is for vectors of length 1, or of bytes."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from dragoman_api import Cell, CellRequest, CompiledFilter, HttpRequest, RowKey
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
 
 
 MISSING = {"date": (-9223372036854775000, 2**63 - 1), "date_nanos": (0, 2**63 - 1)}

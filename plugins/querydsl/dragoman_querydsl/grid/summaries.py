@@ -20,8 +20,7 @@ from dragoman_querydsl import protocol
 from dragoman_querydsl.columns import exactness
 from dragoman_querydsl.columns.field_types import BOUNDS, Family, Field
 from dragoman_querydsl.columns.grid_columns import View, column
-from dragoman_querydsl.dialect import Dialect
-from dragoman_querydsl.protocol import target
+from dragoman_querydsl.protocol import Dialect, target
 from dragoman_querydsl.search import Count, Hit, SearchAnswer
 
 from .clauses import Clause, exists, signed_zero

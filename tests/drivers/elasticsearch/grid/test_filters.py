@@ -26,7 +26,7 @@ from dragoman_elasticsearch.connect import dialect_of
 from dragoman_querydsl.grid.filters import compile_filter
 
 if TYPE_CHECKING:
-    from dragoman_querydsl.dialect import Dialect
+    from dragoman_querydsl.protocol import Dialect
     from wording import Wording
 
 PROPERTIES: dict[str, Any] = {
