@@ -287,4 +287,4 @@ class Driver:
             tenants: list[str] = []
             with suppress(DragomanError):  # the key may not list them
                 tenants = await self._run(objects.tenants(view.target))
-            raise protocol.tenant_unknown(request.tenant, view.name, tenants) from error
+            raise objects.tenant_unknown(request.tenant, view.name, tenants) from error

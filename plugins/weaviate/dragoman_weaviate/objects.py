@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest
+from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest, QueryError
 from dragoman_api.columns import Condition
 from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get
 from dragoman_api.kit.object_lists import choose, describe_span
+from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import graphql, protocol
 from .columns.field_types import Schema, is_collection
@@ -28,6 +30,7 @@ ALL_OBJECTS = ObjectsRequest()
 
 _BATCH = 50  # collections counted by one request
 _AT_ONCE = 4  # requests that count
+_NAME, _TENANTS = 100, 1_000  # characters of a tenant's name, and tenants, that are compared
 
 
 class _Alias(msgspec.Struct):
@@ -114,3 +117,12 @@ def tenants(name: str) -> Exchange[list[str]]:
     """List the names of a collection's tenants."""
     reply = yield from ask(get(f"/v1/schema/{name}/tenants"))
     return [tenant.name for tenant in protocol.decode(reply, list[_Tenant])]
+
+
+def tenant_unknown(name: str, collection: str, tenants: Sequence[str]) -> QueryError:
+    """Build the error for a tenant that a collection does not have."""
+    near = get_close_matches(name[:_NAME], tenants[:_TENANTS], n=3)
+    suggestion = f" (did you mean {' or '.join(near)}?)" if near else ""
+    text = f"'{collection}' has no tenant {name!r}{suggestion}"
+    remedy = Remedy(RemedyKind.SEND_REQUEST, {"request": f"GET /v1/schema/{collection}/tenants"})
+    return QueryError(text, code="tenant-unknown", hint="list the tenants", remedies=[remedy], details={"tenant": name})

@@ -6,7 +6,6 @@ If in doubt, a request counts as a write. Errors come in four shapes of body, an
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, unquote
 
@@ -15,10 +14,9 @@ import msgspec
 from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
 from dragoman_api.errors import AccessDeniedError, WindowExceededError
 from dragoman_api.kit import exchanges
-from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from msgspec import Raw
 
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from dragoman_api.replies import Reply
 
 T = TypeVar("T")
-_NAME, _TENANTS = 100, 1_000  # characters of a tenant's name, and tenants, that are compared
 _LIMIT = 1_000  # characters of a server's text in one message
 _WINDOW = re.compile(r"query maximum results exceeded.*offset '(\d+)' and limit '(\d+)'.*'(\d+)'", re.DOTALL)
 _NO_GRAPHQL = ("graphql api is disabled", "graphql api is not supported")
@@ -252,15 +249,6 @@ def tenant_required(text: str) -> QueryError:
     return QueryError(
         text, code="tenant-required", hint="name one; in the console, GET /v1/schema/COLLECTION/tenants lists them"
     )
-
-
-def tenant_unknown(name: str, collection: str, tenants: Sequence[str]) -> QueryError:
-    """Build the error for a tenant that a collection does not have."""
-    near = get_close_matches(name[:_NAME], tenants[:_TENANTS], n=3)
-    suggestion = f" (did you mean {' or '.join(near)}?)" if near else ""
-    text = f"'{collection}' has no tenant {name!r}{suggestion}"
-    remedy = Remedy(RemedyKind.SEND_REQUEST, {"request": f"GET /v1/schema/{collection}/tenants"})
-    return QueryError(text, code="tenant-unknown", hint="list the tenants", remedies=[remedy], details={"tenant": name})
 
 
 def object_path(collection: str, key: str) -> str:

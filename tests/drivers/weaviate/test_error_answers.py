@@ -14,7 +14,7 @@ from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AccessDeniedError, ServerNotSupportedError, WindowExceededError
 from dragoman_api.http import Http
 from dragoman_sample.fakes.weaviate import FakeWeaviate, User
-from dragoman_weaviate import connect, protocol
+from dragoman_weaviate import connect, objects, protocol
 from dragoman_weaviate.driver import Driver
 from dragoman_weaviate.protocol import Features
 
@@ -240,10 +240,10 @@ async def test_a_rejected_key_is_told_by_connecting():
 
 
 def test_an_error_about_a_tenant_names_it_and_what_lists_the_others():
-    unknown = protocol.tenant_unknown("anna", "Book", ["zoe", "ann", "annie", "hannah"])
+    unknown = objects.tenant_unknown("anna", "Book", ["zoe", "ann", "annie", "hannah"])
     assert unknown.message == "'Book' has no tenant 'anna' (did you mean ann or hannah or annie?)"
     assert (unknown.code, unknown.hint, unknown.details) == ("tenant-unknown", "list the tenants", {"tenant": "anna"})
     assert [remedy.arguments for remedy in unknown.remedies] == [{"request": "GET /v1/schema/Book/tenants"}]
-    assert protocol.tenant_unknown("x", "Book", ["zoe"]).message == "'Book' has no tenant 'x'"
+    assert objects.tenant_unknown("x", "Book", ["zoe"]).message == "'Book' has no tenant 'x'"
     required = protocol.tenant_required("'Book' has tenants")
     assert (required.code, "name one" in required.hint) == ("tenant-required", True)
