@@ -165,7 +165,7 @@ def unsure(reply: Reply) -> bool:
 
 def refusal_in_words(text: str) -> str:
     """Return what the server says of a vector of another length, without its own affairs; any other text as it is."""
-    if (match := _LENGTHS.search(text)) is None:
+    if (match := _LENGTHS.search(text[:_LIMIT])) is None:
         return text
     name = match[1] or match[2]
     length, stored = match[3] or match[5], match[4] or match[6]
