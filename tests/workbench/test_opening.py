@@ -147,6 +147,8 @@ async def test_a_server_that_hangs_is_told_with_one_check_at_a_time_and_holds_up
         [event] = [e["event"] for e in tab.events if e["kind"] == "event" and "health" in e["event"]["name"]]
         assert event["reason"] == f"127.0.0.1:{attic.port} gave no answer in time"
         assert (most, checks > 5) == (1, True)
+        failing = {each["connection"]: each["failing"] for each in (await tab("state"))["open"]}
+        assert failing == {"attic": event["reason"], "cellar": ""}
         monkeypatch.setattr(attic, "answer", own_answer)
         going_on.set()
         assert await states_of_health(tab, 2) == ["failed", "ok"]

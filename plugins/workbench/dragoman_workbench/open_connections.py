@@ -51,6 +51,7 @@ class _Connection:
     error: Exception | None = None
     waiting: int = 0
     checked: bool = False
+    failing: str = ""
     used_at: float = field(default_factory=time.monotonic)
     at: float = field(default_factory=time.time)
 
@@ -195,6 +196,7 @@ class OpenConnections:
             if not session.can("ping"):
                 return
             health = await session.ping()
+            connection.failing = "" if health.ok else health.reason or "no reason is known"
             # What was rejected once is not sent again and again while nobody looks: servers lock such users out.
             again = not health.ok and health.code != AuthenticationError.code
             (self._failing.add if again else self._failing.discard)(name)
@@ -232,6 +234,7 @@ class OpenConnections:
             production=guards.production,
             unlocked_until=self._runtime.locks.until(name) if guards.production else None,
             opened_at=connection.at,
+            failing=connection.failing,
         )
 
     def tell(self, name: str) -> None:

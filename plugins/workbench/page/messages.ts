@@ -971,6 +971,7 @@ export interface OnConnection {
  *     capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
  *     console_example: The request of the manifest with which a console begins; empty for none.
  *     unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
+ *     failing: Why the server did not answer the last check of its health; empty if it did.
  */
 export interface OpenConnection {
   readonly connection: string;
@@ -989,6 +990,7 @@ export interface OpenConnection {
   readonly production: boolean;
   readonly unlocked_until: number | null;
   readonly opened_at: number;
+  readonly failing: string;
 }
 
 /**

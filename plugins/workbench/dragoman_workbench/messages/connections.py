@@ -186,6 +186,7 @@ class OpenConnection(RouteAnswer, frozen=True, kw_only=True):
         capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
         console_example: The request of the manifest with which a console begins; empty for none.
         unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
+        failing: Why the server did not answer the last check of its health; empty if it did.
     """
 
     connection: str
@@ -204,6 +205,7 @@ class OpenConnection(RouteAnswer, frozen=True, kw_only=True):
     production: bool
     unlocked_until: float | None = None
     opened_at: float = 0.0
+    failing: str = ""
 
 
 class Unlock(Request, frozen=True, kw_only=True):

@@ -73,6 +73,9 @@ export async function load(): Promise<void> {
     state.value = now;
     connections.value = list;
     opened.value = new Map(now.open.map((one) => [one.connection, one]));
+    const before = broken.value;
+    broken.value = new Map(now.open.flatMap(({ connection, failing }) => (failing ? [[connection, failing]] : [])));
+    for (const [name, reason] of before) if (!broken.value.has(name)) retract(noAnswer(name, reason));
     questions.value = now.questions;
     exports.value = now.exports;
     imports.value = now.imports;
@@ -111,6 +114,13 @@ export function heardOfImport(now: ImportJob): void {
   imports.value = heardOfJob(imports.value, now);
 }
 
+/** What tells of a connection whether it answers: a new session knows nothing of how the last one ended. */
+const HEALTH: ReadonlySet<string> = new Set(["connection.opened", "connection.health_changed"]);
+
+function noAnswer(name: string, reason: string): string {
+  return `${name} does not answer: ${reason}`;
+}
+
 let greeted = false;
 
 /** Keep what an event says; said twice, it changes nothing. */
@@ -122,6 +132,13 @@ function apply(event: ServerEvent): void {
     opened.value = left;
   }
   const { question, export: export_, import_job } = event;
+  const told = event.event as Told | null | undefined;
+  if (told && HEALTH.has(told.name)) {
+    const now = new Map(broken.value);
+    if (told.state === "failed") now.set(String(told.connection), String(told.reason ?? ""));
+    else now.delete(String(told.connection));
+    broken.value = now;
+  }
   if (question) questions.value = [...questions.value.filter((one) => one.id !== question.id), question];
   if (event.answered) questions.value = questions.value.filter((one) => one.id !== event.answered);
   if (export_) heardOfExport(export_);
@@ -130,6 +147,7 @@ function apply(event: ServerEvent): void {
 
 function heard(event: ServerEvent): void {
   for (const events of loading) events.push(event);
+  const before = broken.value;
   apply(event);
   if (event.kind === "lost") void reload();
   if (event.kind === "hello") {
@@ -140,12 +158,12 @@ function heard(event: ServerEvent): void {
     void reload();
     if (!wroteLately()) toast("Connections or settings have changed elsewhere; the lists are up to date.");
   }
-  if (event.event) told(event.event as Told);
+  if (event.event) told(event.event as Told, before);
 }
 
 type Told = { name: string } & Record<string, unknown>;
 
-function told(event: Told): void {
+function told(event: Told, before: ReadonlyMap<string, string>): void {
   const text = (name: string) => String(event[name] ?? "");
   const plugin = text("plugin");
   switch (event.name) {
@@ -168,15 +186,11 @@ function told(event: Told): void {
     case "plugin.crashed":
       toast(`The driver of ${text("connection")} ended: ${text("reason").replace(/\.?$/, ".")} The next request starts it again.`, "bad");
       break;
-    case "connection.opened": // it answers, and a new session knows nothing of how the last one ended
+    case "connection.opened":
     case "connection.health_changed": {
-      const [name, now, ok] = [text("connection"), new Map(broken.value), event.state !== "failed"];
-      const failure = (reason: string) => `${name} does not answer: ${reason}`;
-      if (ok) retract(failure(now.get(name) ?? ""));
-      if (ok === now.has(name)) toast(ok ? `${name} answers again.` : failure(text("reason")), ok ? "good" : "bad");
-      if (ok) now.delete(name);
-      else now.set(name, text("reason"));
-      broken.value = now;
+      const [name, ok] = [text("connection"), event.state !== "failed"];
+      if (ok) retract(noAnswer(name, before.get(name) ?? ""));
+      if (ok === before.has(name)) toast(ok ? `${name} answers again.` : noAnswer(name, text("reason")), ok ? "good" : "bad");
       break;
     }
     case "plugin.removed":
