@@ -73,6 +73,7 @@ PYTHON = (
     ("dragoman.imports.previews", "PreviewRow"),
     ("dragoman.imports.new_objects", "TypeProposal"),
     ("dragoman.imports.new_objects", "ColumnProposal"),
+    ("dragoman.imports.new_objects", "ReadingChoice"),
     ("dragoman.plugins.lifecycle", "Plugins"),
     ("dragoman.plugins.driver_views", "DriverListing"),
     ("dragoman.automations.consent", "Question"),

@@ -166,6 +166,41 @@ def test_types_of_a_new_object_are_shown_and_confirmed_never_guessed_in_silence(
     assert "--type says the types" in shop("import", "shop", "books", file, "--type", "n=text", code=2).err
 
 
+def test_how_fields_are_read_is_shown_and_confirmed_or_said(shop, rows):
+    file = rows("id;price;title", "1;1.234,50;a", "2;2,5;b", name="b.csv")
+    words = ["import", "shop", "books", file, "--delimiter", ";"]
+    done = shop(*words, code=1)
+    assert "  books exists; fields to be read after a look at all 2 rows:\n" in done.err
+    assert "    price  float      2 values, decimal-comma: 1.234,50 → 1234.50\n" in done.err
+    assert "error[refused]: Read the file into books so? Cannot ask" in done.err
+    assert "  hint: --yes, or --read price=decimal-comma\n" in done.err
+    details = json.loads(shop(*words, "--json", code=1).err)["error"]["details"]
+    assert details["readings"] == "--read price=decimal-comma"
+    done = shop(*words, "--dry-run", "--json")
+    document = json.loads(done.out.splitlines()[0])
+    assert [(each["column"], each["reading"], each["source"]) for each in document["columns"]] == [
+        ("price", "decimal-comma", "object"),
+    ]  # fmt: skip
+    assert json.loads(json.loads(done.out.splitlines()[1])["body"])["price"] == "1234.50"
+    new = ["import", "shop", "new", file, "--delimiter", ";", "--create"]
+    done = shop(*new, "--read", "title=x/", "--dry-run", code=1)
+    assert "    title  boolean    2 values, x/: none of them fits; does not fit, and is rejected: a, b\n" in done.err
+    assert "'price' is not COLUMN=READING" in shop(*words, "--read", "price", code=2).err
+    done = shop(*words, "--read", "price=comma", code=2)
+    assert "error[value-invalid]: 'comma' is no reading of a column\n  hint: use one of: plain," in done.err
+    assert "the file has no column 'prise' (did you mean price?)" in shop(*words, "--read", "prise=plain", code=2).err
+
+
+@pytest.mark.slow
+def test_a_said_reading_is_used_and_counted(shop, rows):
+    file = rows("id;price", "1;1.234,50", "2;n/a", name="b.csv")
+    done = shop("import", "shop", "books", file, "--delimiter", ";", "--read", "price=decimal-comma", "--json", code=4)
+    assert (done.json["counts"]["applied"], done.json["counts"]["refused"]) == (1, 1)
+    assert [column["reading"] for column in done.json["proposal"]["columns"]] == ["decimal-comma"]
+    line = json.loads(file.with_name("b.csv.rejected.ndjson").read_text())
+    assert "its column 'price' holds 'n/a', which is not a number with a decimal comma" in line["reason"]
+
+
 def test_a_load_that_was_stopped_names_the_command_that_goes_on(shop, rows, tmp_path, monkeypatch):
     """The disk is full after the first batch; once it has room, the command that is named finishes the load."""
     from dragoman.cli.progress import StatusLine

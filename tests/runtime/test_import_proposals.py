@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dragoman import preview_import
-from dragoman.imports import new_objects as proposals
+from dragoman.imports import proposals
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def proposed(tmp_path: Path, *fields: str, **arguments: object) -> ColumnProposa
         (["9223372036854775808"], "text"), (["1", "1.5", "-2e3"], "float"), (["0.123456789012345678901"], "text"),
         (["+1"], "text"), (["1e999"], "text"), (["true", "FALSE"], "boolean"), (["true", "1"], "text"),
         (["2024-01-02T03:04:05Z", "2024-01-02T03:04:05.5+02:00"], "timestamp"), (["2024-01-02"], "date"),
-        (["2024-02-30"], "text"), (["2024-01-02T03:04:05Z", "2024-01-02"], "text"), (["2024-01-02 03:04:05"], "text"),
+        (["2024-02-30"], "text"), (["2024-01-02T03:04:05Z", "2024-01"], "text"), (["2024-01-02T03:04"], "timestamp"),
         ([" 1"], "text"), (["", ""], "text"), (['"1"', "2"], "integer"),
     ],
 )  # fmt: skip

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from corpora import every_row
 from dragoman.exports.csv_lines import Csv
-from dragoman.imports.csv_rows import FieldForm, FieldInserts, SeparatedRows
+from dragoman.imports.csv_rows import FieldForm, SeparatedRows
+from dragoman.imports.field_values import FieldInserts
 from dragoman.imports.records import Wishes
 from dragoman.spellings import Quoted, exact_text, spelling_of, value_of
 from dragoman_api.cells import Json

@@ -717,6 +717,7 @@ export interface ImportAsked {
   readonly id?: string | null;
   readonly renamed?: Readonly<Record<string, string>>;
   readonly types?: Readonly<Record<string, string>>;
+  readonly readings?: Readonly<Record<string, string>>;
   readonly on_conflict?: "fail" | "overwrite" | "skip";
   readonly create?: boolean;
   readonly undo?: boolean;
@@ -783,6 +784,7 @@ export interface ImportNamed {
  *     object: The object that receives the rows; it may be missing.
  *     renamed: New names of the file's columns by their old ones; an empty one leaves the column out.
  *     types: The types of columns of an object that is to be made, by their new names.
+ *     readings: How fields are read, by the file's columns, as `dragoman.load` takes it.
  */
 export interface ImportPreviewAsked {
   readonly connection: string;
@@ -794,6 +796,7 @@ export interface ImportPreviewAsked {
   readonly id?: string | null;
   readonly renamed?: Readonly<Record<string, string>>;
   readonly types?: Readonly<Record<string, string>>;
+  readonly readings?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -805,7 +808,8 @@ export interface ImportPreviewAsked {
  *     names: The columns of a table; empty for documents.
  *     ids: The columns whose value can become the row's id.
  *     whole: The rows are all rows of the file.
- *     proposal: The types of a new object, for a table, if it is missing.
+ *     proposal: For a table, the types of a new object and how its fields are read; if the object exists, the columns
+ *         of numbers, times and truths, and how their fields are read.
  *     exists: The object is there; `columns` are its columns.
  */
 export interface ImportPreviewed {
@@ -953,6 +957,15 @@ export interface ObjectsAsked {
   readonly contains?: string;
   readonly cursor?: string | null;
   readonly limit?: number;
+}
+
+/** A reading that fits values of a column: what it makes of a field, and how many values it does not fit. */
+export interface OfferedReading {
+  readonly reading: string;
+  readonly type: ColumnKind;
+  readonly field: string;
+  readonly value: string;
+  readonly misfits: number;
 }
 
 /** An open connection by name. */
@@ -1157,24 +1170,29 @@ export interface PreviewedRow {
   readonly fault: string;
 }
 
-/** Types for a new object, after a look at some rows. */
+/** Types for a new object, and readings of fields, after a look at some rows. */
 export interface Proposal {
   readonly rows: number;
   readonly whole: boolean;
   readonly columns: readonly ProposedColumn[];
 }
 
-/** The type of a column of a new object, with the evidence for it; see `dragoman.TypeProposal`. */
+/** The type of a column and how its fields are read, with the evidence; see `dragoman.TypeProposal`. */
 export interface ProposedColumn {
   readonly column: string;
   readonly name: string;
   readonly type: ColumnKind;
   readonly repeated: boolean;
-  readonly source: "caller" | "file" | "rows";
+  readonly source: "caller" | "file" | "object" | "rows";
   readonly values: number;
   readonly examples: readonly string[];
   readonly nearly: ColumnKind | null;
+  readonly nearly_reading: string;
   readonly misfits: readonly string[];
+  readonly reading: string;
+  readonly consent: boolean;
+  readonly readings: readonly OfferedReading[];
+  readonly doubt: string;
 }
 
 /** The saved queries of a connection, and those that cannot be used, by name with the reason. */
@@ -1398,7 +1416,7 @@ export interface ServerNode {
  *     state: The condition of the whole; None when unknown.
  *     nodes: Its nodes, in an order that stays; empty when unknown.
  *     objects: Conditions of objects by name, those that `Object.state` does not tell.
- *     notes: What could not be read, and why.
+ *     notes: Why the whole is not well, and what could not be read.
  */
 export interface ServerStatus {
   readonly state: Condition | null;

@@ -57,15 +57,15 @@ def renamed_columns(_context: click.Context, _parameter: click.Parameter, values
     return names
 
 
-def _types(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Read the values of `--type`; a name may hold a sign of equality, and no type does."""
-    types: dict[str, str] = {}
+def _types(_context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read the values of `--type` or `--read`; a name may hold a sign of equality, and no type or reading does."""
+    choices: dict[str, str] = {}
     for value in values:
-        column, sign, kind = value.rpartition("=")
-        if not column or not sign or column in types:
-            raise click.BadParameter(f"{value!r} is not COLUMN=TYPE, or names a column twice")
-        types[column] = kind
-    return types
+        column, sign, choice = value.rpartition("=")
+        if not column or not sign or column in choices:
+            raise click.BadParameter(f"{value!r} is not {parameter.metavar}, or names a column twice")
+        choices[column] = choice
+    return choices
 
 
 def loading(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,12 +106,15 @@ def _delimiter(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", callback=_types,
               help="The type of a column that --create makes: text, integer, float, boolean, timestamp, date or "
                    "binary. Repeatable.")  # fmt: skip
+@click.option("--read", "readings", multiple=True, metavar="COLUMN=READING", callback=_types,
+              help="How a column of CSV or TSV spells values: decimal-comma, decimal-point, day-first, month-first, "
+                   "year-first (@Europe/Berlin adds a zone), words such as ja/nein, or plain. Repeatable.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
 @opens
 async def import_(
     options: Options, session: Session, *, object: str, file: str, format: str | None, delimiter: str | None,
     encoding: str | None, id_: str | None, on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None,
-    undo: str | None, resume: bool, create: bool, types: dict[str, str], dry_run: bool,
+    undo: str | None, resume: bool, create: bool, types: dict[str, str], readings: dict[str, str], dry_run: bool,
 ) -> int | None:  # fmt: skip
     """Load the rows of a file into an object, which must exist unless --create is given.
 
@@ -129,8 +132,8 @@ async def import_(
         await options.agree(f"Load {plain(file)} into {plain(object)} of {plain(session.name)}?", instead="--yes")
     wishes = LoadOptions(
         format=format, delimiter=delimiter, encoding=encoding, id=id_, on_conflict=on_conflict, renamed=renamed,
-        types=types, batch=batch, tenant=tenant, undo=Path(undo) if undo and not dry_run else None, resume=resume,
-        dry_run=dry_run, create=create,
+        types=types, readings=readings, batch=batch, tenant=tenant, undo=Path(undo) if undo and not dry_run else None,
+        resume=resume, dry_run=dry_run, create=create,
     )  # fmt: skip
     line = StatusLine(quiet=options.quiet)
     load = Load(
@@ -170,31 +173,47 @@ def announced(options: Options, name: str) -> Callable[[Any], None]:
 
 
 def confirming(options: Options, line: StatusLine, *, sends: bool) -> Callable[[TypeProposal], Awaitable[None]]:
-    """Return what shows the types of a new object's columns, and asks whether they are right."""
+    """Return what shows how fields are read and the types of a new object, and asks whether that is right."""
 
     async def confirm(proposal: TypeProposal) -> None:
         line.clear()
+        if proposal.exists and not (proposal.unsaid or proposal.field_readings):
+            return
         if options.json and not sends:
             write_json(proposal)
         elif not options.json:
             _say_types(options, proposal)
-        if not sends or not proposal.guessed:
+        if not sends or not (proposal.guessed or proposal.unsaid):
             return
         question = f"Make {plain(proposal.object)} with these types?"
+        instead = "--yes, or --type COLUMN=TYPE"
+        if not proposal.guessed:
+            question = f"Read the file into {plain(proposal.object)} so?"
+            instead = " ".join(["--yes, or", *map(_saying, proposal.unsaid)])
         try:
-            await options.agree(question, instead="--yes, or --type COLUMN=TYPE")
+            await options.agree(question, instead=instead)
         except DragomanError as error:
-            error.details["types"] = ", ".join(f"{column.name}={column.type}" for column in proposal.columns)
+            if proposal.guessed:
+                error.details["types"] = ", ".join(f"{column.name}={column.type}" for column in proposal.columns)
+            if proposal.unsaid:
+                error.details["readings"] = " ".join(map(_saying, proposal.unsaid))
             raise
 
     return confirm
 
 
+def _saying(column: ColumnProposal) -> str:
+    """Return the option that says the reading of a column, as a shell reads it."""
+    return f"--read {shlex.quote(f'{column.column}={column.likely_reading}')}"
+
+
 def _say_types(options: Options, proposal: TypeProposal) -> None:
     looked_at = f"{'all' if proposal.whole else 'the first'} {show_rows(proposal.rows)}"
-    options.say(f"{plain(proposal.object)} does not exist; types after a look at {looked_at}:")
-    width = max((len(plain(column.name)) for column in proposal.columns), default=0)
-    for column in proposal.columns:
+    state = "exists; fields to be read" if proposal.exists else "does not exist; types"
+    options.say(f"{plain(proposal.object)} {state} after a look at {looked_at}:")
+    columns = [column for column in proposal.columns if column.reading or column.doubt or not proposal.exists]
+    width = max((len(plain(column.name)) for column in columns), default=0)
+    for column in columns:
         kind = f"{column.type}{'[]' if column.repeated else ''}"
         options.say(f"  {plain(column.name):{width}}  {kind:9}  {_evidence(column)}")
 
@@ -203,8 +222,15 @@ def _evidence(column: ColumnProposal) -> str:
     examples = ", ".join(plain(example) for example in column.examples)
     text = f"{column.values:,} values, such as {examples}" if column.values else "no value"
     misfits = ", ".join(plain(misfit) for misfit in column.misfits)
+    if column.reading:
+        example = next((choice for choice in column.readings if choice.reading == column.reading), None)
+        read = f"{plain(example.field)} → {plain(example.value)}" if example else "none of them fits"
+        text = f"{column.values:,} values, {plain(column.reading)}: {read}"
+    if column.doubt:
+        return f"{text}; {plain(column.doubt)}"
     if column.nearly is not None:
-        return f"{text}; {column.nearly} but for {misfits}"
+        nearly = f"{column.nearly} with {column.nearly_reading}" if column.nearly_reading else column.nearly
+        return f"{text}; {nearly} but for {misfits}"
     return f"{text}; does not fit, and is rejected: {misfits}" if misfits else text
 
 

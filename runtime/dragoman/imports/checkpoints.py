@@ -19,12 +19,13 @@ from .batches import Range, key_of, merged, no_counts, ranges, rejected_lines
 from .sources import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from dragoman_api.changes import Change
 
     from .batches import Batch, Rejection
+    from .readings import FieldReadings
     from .records import Record
 
 _MOST = 4 << 20  # bytes of a checkpoint
@@ -99,13 +100,25 @@ class Ledger:
             raise ConfigurationError(f"{self._undo_path} already exists", hint=hint)
         self.earlier = checkpoint
 
-    def open(self) -> None:
+    def readings_kept(self, wishes: Mapping[str, str]) -> FieldReadings:
+        """Return how the earlier run read fields. Raises ConfigurationError if the caller says otherwise."""
+        from .readings import check_resumed
+
+        readings: FieldReadings = {} if self.earlier is None else self.earlier.identity.get("readings", {})
+        check_resumed(readings, wishes)
+        return readings
+
+    def open(self, readings: FieldReadings) -> None:
         """Begin the load that was reserved, or continue its earlier run.
+
+        Args:
+            readings: How fields of a table are read; a run that continues this one keeps it.
 
         Raises:
             ConfigurationError: A file beside the loaded one cannot be written.
         """
         checkpoint = self.earlier
+        self._identity["readings"] = readings
         if self._undo_path is not None:
             size = self._read_undo(self._undo_path, checkpoint) if checkpoint else 0
             self.undo = AppendedFile(self._undo_path, size=size, mode=0o600)

@@ -17,7 +17,8 @@ from dragoman_api.columns import Column, ColumnKind, Written
 from dragoman_api.errors import ConfigurationError, QueryError
 
 from .column_mapping import MemberPlaces
-from .new_objects import kind_named, plan_new
+from .new_objects import plan_new
+from .proposals import kind_named
 from .translations import NESTED_KINDS
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from dragoman.spellings import did_you_mean, near_names
 from dragoman_api.changes import NewObject, PlannedRequest
 from dragoman_api.columns import Column, Note, Role
 from dragoman_api.errors import ConfigurationError, ObjectNotFoundError
+from dragoman_api.kit.page_columns import columns_left_out
 
 from .copies import (
     check_copy,
@@ -101,6 +102,11 @@ class CopyPlan(msgspec.Struct, frozen=True, kw_only=True):
     def doubtful(self) -> list[ColumnFate]:
         """The columns that are left out or changed, which nobody has agreed to."""
         return [column for column in self.columns if column.reason and not column.consent]
+
+    @property
+    def left_out(self) -> list[Note]:
+        """Notes on the columns that are left out."""
+        return columns_left_out({column.column: column.reason for column in self.columns if not column.name})
 
     @property
     def document(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from .batches import Batch, Maker
     from .column_mapping import RowInserts
     from .copy_plans import CopyPlan
-    from .csv_rows import FieldInserts
     from .new_objects import TypeProposal
+    from .readings import FieldReadings
     from .translations import Translation
 else:
     TypeProposal = msgspec.Struct  # for who inspects a report: few loads make an object, and import what does
@@ -47,7 +46,6 @@ AT_ONCE = 4
 MAX_BATCH = 5_000
 """Maximum number of rows of a batch."""
 
-_SHOWN = 200  # characters of a first line in a message
 BATCH = 2_000
 """The default number of rows of a batch."""
 
@@ -62,6 +60,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_conflict: str = "fail"
     renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
     types: Mapping[str, str] = msgspec.field(default_factory=dict)
+    readings: Mapping[str, str] = msgspec.field(default_factory=dict)
     batch: int = BATCH
     tenant: str | None = None
     undo: Path | None = None
@@ -88,7 +87,8 @@ class LoadReport(msgspec.Struct, kw_only=True):
         undo: The file that takes the load back; None if there is none.
         seconds: The duration of the last run.
         notes: Notes for the user.
-        proposal: The types of the object's columns, if the load made it, or would make it, for the rows of a table.
+        proposal: The types of the object's columns, if the load made it, or would make it, for the rows of a table;
+            else what was read otherwise than it stands, if anything.
         resumable: The load was stopped, and another run can continue it.
     """
 
@@ -160,9 +160,9 @@ class Load:
             progress: Called after each batch.
             preview: Called with each request of a dry run.
             announce: Called with the request that creates the object, before it is sent.
-            confirm_types: Awaited with the types of the columns of an object that is to be made; raises an error if
-                they are not wanted. None if nobody is there to ask: then `LoadOptions.types` names every type that
-                the file does not say.
+            confirm_types: Awaited with the types of the columns of an object that is to be made, and with how fields
+                are read; raises an error if they are not wanted. None if nobody is there to ask: then
+                `LoadOptions.types` and `LoadOptions.readings` name all that the file does not say.
             confirm_copy: Awaited with what a copy would do, before anything is written; raises an error if that is not
                 wanted. None if nobody is there to ask: then a copy to a connection of another type is refused if it
                 would leave out or change what `options` do not name.
@@ -181,6 +181,7 @@ class Load:
         self._batches: BatchReader
         self._ledger: Ledger
         self._rows: RowInserts | None = None
+        self._readings: FieldReadings = {}
         self.report = LoadReport(file=str(file), object=object, format=options.format or "")
 
     @property
@@ -243,10 +244,8 @@ class Load:
         if rows.type == self._session.type:
             return
         self._translation = plan.translation(description)
-        labels, id_name = self._translation.labels, self._translation.id_name
-        renamed = {label: name for label, name in labels.items() if label != name}
-        renamed |= dict.fromkeys(filter(None, [id_name, self._translation.origin]), "")
-        self._options = msgspec.structs.replace(options, renamed=renamed, types={}, id=id_name or None)
+        names, row_id = self._translation.new_names, self._translation.id_name or None
+        self._options = msgspec.structs.replace(options, renamed=names, types={}, id=row_id)
 
     async def _load(self) -> None:
         began = time.perf_counter()
@@ -261,6 +260,8 @@ class Load:
             await run_sync(self._open, abandon_on_cancel=True)
             if description is None:
                 description = await self._create()
+            elif self._options.readings or (self._file_rows.spelled and not self._file_rows.spelled.exact):
+                await self._confirm_fields(description)
             if description is not None:
                 await run_sync(self._begin, description)
                 await self._work(began)
@@ -317,10 +318,11 @@ class Load:
                 raise ObjectNotFoundError(text, hint="plan the copy again: the object would be made otherwise")
             planned = self._copy_plan.making
         else:
-            planned, self.report.proposal = await plan_for_rows(
-                self._session, self._file_rows, self._wishes, like=self._like, types=options.types,
-                confirm=self._confirm_types,
-            )  # fmt: skip
+            if self._file_rows.names and not self._like:
+                await self._confirm_fields(None)
+            planned = await plan_for_rows(
+                self._session, self._file_rows, self._wishes, like=self._like, proposal=self.report.proposal
+            )
         (self._preview if options.dry_run else self._announce)(planned)
         if options.dry_run:
             text = f"{self._object!r} does not exist, so its rows are not planned before it is made"
@@ -329,13 +331,36 @@ class Load:
         await make_object(self._session, self._object, planned)
         return await self._session.describe(self._object)
 
+    async def _confirm_fields(self, description: Description | None) -> None:
+        """Find out how the fields of a table are read, and have it confirmed; a resumed load goes on as it began."""
+        from .proposals import confirmed_proposal
+
+        options = self._options
+        if self._ledger.earlier is not None and description is not None:
+            self._readings = self._ledger.readings_kept(options.readings)
+            return
+        proposal = await confirmed_proposal(
+            self._file_rows, self._wishes, types=options.types, readings=options.readings, description=description,
+            confirm=self._confirm_types,
+        )  # fmt: skip
+        if description is None or proposal.field_readings:
+            self.report.proposal = proposal
+        self._readings = proposal.field_readings
+
     def _begin(self, description: Description) -> None:
         """Prepare to read the rows, and continue an earlier run that was interrupted."""
         options, chosen = self._options, self.report.format
         check_id(self._wishes, description)
         ledger, file_rows = self._ledger, self._file_rows
         if file_rows.names:
-            maker: Maker = self._fields(self._wishes, description)
+            from .field_values import match_fields
+
+            maker: Maker
+            maker = fields = match_fields(
+                self._wishes, description, file_rows.names, spelled=file_rows.spelled, readings=self._readings,
+                likely=file_rows.likely,
+            )  # fmt: skip
+            self.report.notes += columns_left_out(fields.left_out)
         elif chosen in ("bulk", "rows"):
             from .column_mapping import RowInserts
 
@@ -346,7 +371,7 @@ class Load:
         else:
             maker = DocumentInserts(self._wishes, description)
         if not options.dry_run:
-            ledger.open()
+            ledger.open(self._readings)
         uuids = has_uuids(description)
         if self._translation is not None:
             self._translation.uuids = uuids
@@ -356,23 +381,6 @@ class Load:
         )  # fmt: skip
         if (earlier := ledger.earlier) is not None:
             self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)
-
-    def _fields(self, wishes: Wishes, description: Description) -> FieldInserts:
-        from .csv_rows import FieldInserts
-
-        names, likely = self._file_rows.names, self._file_rows.likely
-        try:
-            fields = FieldInserts(wishes, description, names, spelled=self._file_rows.spelled)
-        except ConfigurationError as error:
-            if likely and error.code == "column-unknown":
-                sign = "tab" if likely == "\t" else likely
-                text = (
-                    f"the first line of {self._file} is one column, {names[0][:_SHOWN]!r}, unless {sign!r} separates it"
-                )
-                raise ConfigurationError(text, hint=f"--delimiter {shlex.quote(sign)}", code=error.code) from error
-            raise
-        self.report.notes += columns_left_out(fields.left_out)
-        return fields
 
     def _identity(self, chosen: str) -> dict[str, Any]:
         """Return the properties that a resumed run must share, by the names of its arguments."""
@@ -436,15 +444,9 @@ class Load:
             except Exception as error:  # noqa: BLE001 - raised below: what is under way has its outcome first
                 writer.stop(error)
         self.report.notes += [*writer.notes.values(), *(self._rows.notes if self._rows else ())]
-        self.report.notes += self._copy_notes()
+        if self._copy_plan is not None and self._translation is not None:
+            self.report.notes += [*self._copy_plan.left_out, *self._translation.notes]
         writer.check()
-
-    def _copy_notes(self) -> list[Note]:
-        """Notes on the columns that a copy leaves out, and on what its rows held beside columns."""
-        if self._copy_plan is None or self._translation is None:
-            return []
-        reasons = {column.column: column.reason for column in self._copy_plan.columns if not column.name}
-        return [*columns_left_out(reasons), *self._translation.notes]
 
     def _so_far(self) -> LoadProgress:
         part = None

@@ -51,6 +51,7 @@ async def load(
     on_conflict: str = "fail",
     renamed: Mapping[str, str] | None = None,
     types: Mapping[str, str] | None = None,
+    readings: Mapping[str, str] | None = None,
     batch: int = BATCH,
     tenant: str | None = None,
     undo: Path | None = None,
@@ -86,6 +87,10 @@ async def load(
         types: The types of columns of an object that is made for a table, by their new names: ``text``, ``integer``,
             ``float``, ``boolean``, ``timestamp``, ``date`` or ``binary``. Nothing is guessed: a table of CSV or TSV
             needs the type of each column (code ``types-unconfirmed``; `preview_import` proposes them).
+        readings: How fields of CSV and TSV are read, by the file's columns: ``plain``, ``decimal-comma``,
+            ``decimal-point``, ``day-first``, ``month-first``, ``year-first``, the last three perhaps with a time zone
+            (``day-first@Europe/Berlin``, else UTC), or words for true and false, such as ``ja/nein``. If fields do not
+            fit their columns as they stand, and a reading fits them, it has to be said (``readings-unconfirmed``).
         batch: The maximum number of rows of a batch, 1 to 5,000.
         tenant: The tenant that receives the rows.
         undo: A new file that receives changes which take the load back.
@@ -108,8 +113,8 @@ async def load(
     """
     options = LoadOptions(
         format=format, delimiter=delimiter, encoding=encoding, id=id, on_conflict=on_conflict, renamed=renamed or {},
-        types=types or {}, batch=batch, tenant=tenant, undo=undo, resume=resume, create=create, dry_run=dry_run,
-        ids=ids,
+        types=types or {}, readings=readings or {}, batch=batch, tenant=tenant, undo=undo, resume=resume,
+        create=create, dry_run=dry_run, ids=ids,
     )  # fmt: skip
     path, stream = _place(file, rows)
     job = Load(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .new_objects import LOOKED_AT, TypeProposal, propose
+from .new_objects import TypeProposal
+from .proposals import LOOKED_AT, propose
 from .readers import FileRows
 from .records import LIKELY_ENCODING, NOT_UTF_8, Wishes, object_of, read_id
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from msgspec import Raw
+
+    from dragoman_api.columns import Description
 
     from .records import Record
 
@@ -61,7 +64,7 @@ class ImportPreview(msgspec.Struct, frozen=True, kw_only=True):
             number in each of the first rows. Empty for a format in which rows have ids of their own.
         rows: The first rows.
         whole: These are all rows of the file.
-        proposal: The types that a new object would have, for a table.
+        proposal: The types that a new object would have, for a table, and how its fields are read.
     """
 
     format: str
@@ -86,19 +89,23 @@ def preview_import(
     id: str | None = None,  # noqa: A002
     renamed: Mapping[str, str] | None = None,
     types: Mapping[str, str] | None = None,
+    readings: Mapping[str, str] | None = None,
+    description: Description | None = None,
     rows: int = 50,
 ) -> ImportPreview:
     """Look at the first rows of a file; nothing is written, and no server is asked. Blocks.
 
     Args:
         file: The file.
-        object: The name of a new object.
-        format: See `load`, as `delimiter`, `encoding`, `id`, `renamed` and `types`.
+        object: The name of a new object, or of the one that `description` describes.
+        format: See `load`, as `delimiter`, `encoding`, `id`, `renamed`, `types` and `readings`.
         delimiter: What separates the fields of CSV.
         encoding: How the file spells its characters.
         id: The column whose value becomes the row's id.
         renamed: New names of the file's columns by their old ones.
         types: The types that are known, by the new names.
+        readings: The readings that are known, by the file's columns.
+        description: The object that receives the rows, as `Session.describe` returns it; None if it is to be made.
         rows: The number of rows that are wanted.
 
     Raises:
@@ -106,7 +113,9 @@ def preview_import(
     """
     wishes = Wishes(object=object, id=id, renamed=renamed or {})
     with closing(FileRows(file, format=format, delimiter=delimiter, encoding=encoding, hashed=False)) as file_rows:
-        proposal = propose(file_rows, wishes, types or {}) if file_rows.names and object else None
+        proposal = None
+        if file_rows.names and object and (description is None or file_rows.spelled is not None):
+            proposal = propose(file_rows, wishes, types or {}, readings or {}, description)
         sample = file_rows.look_ahead(max(LOOKED_AT, rows + 1))
         first = sample[: rows + 1]
         misread = any(_is_misread(record) for record in sample)

@@ -198,6 +198,12 @@ class Translation:
         self._converters = [*(self._of_id for _ in ids), *map(self._converter, passages), *(_plain for _ in origins)]
 
     @property
+    def new_names(self) -> dict[str, str]:
+        """The names that the table's columns get; empty for the columns of ids."""
+        names = {label: name for label, name in self.labels.items() if label != name}
+        return names | dict.fromkeys(filter(None, [self.id_name, self.origin]), "")
+
+    @property
     def notes(self) -> list[Note]:
         """Notes on what the rows so far held beside the columns, and on values that are spelled otherwise now."""
         notes = [

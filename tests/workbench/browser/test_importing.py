@@ -83,6 +83,83 @@ def test_a_dropped_table_is_typed_tried_loaded_and_its_rejected_rows_are_shown(
     }
 
 
+EUROPEAN = """kunde;preis;datum;bezahlt;zeit;menge
+Böttcher;1.234,50;01.04.2026;ja;31.12.2026 14:30;1.234
+Ärzte;0,99;13.04.2026;nein;1.1.2026 09:00;2
+Ö;n/a;14.04.2026;ja;2.1.2026 09:00;3
+"""
+
+
+def test_a_european_table_is_read_as_a_person_chose_and_tried_before_it_is_loaded(
+    page: Page, cluster: Cluster, tmp_path: Path
+) -> None:
+    file, hands = tmp_path / "umsatz.csv", Hands(page)
+    file.write_text(EUROPEAN)
+    enter(page, "umsatz")
+    choose(page, file)
+    page.get_by_text("does not exist, and is made").wait_for()
+    price, day = page.get_by_label("Reading of preis"), page.get_by_label("Reading of datum")
+    day.wait_for()
+    assert day.locator("option:checked").inner_text() == "01.04.2026 → 2026-04-01 (day first)"
+    types = {name: page.get_by_label(f"Type of {name}").input_value() for name in ("preis", "datum", "bezahlt", "zeit")}
+    assert types == {"preis": "text", "datum": "date", "bezahlt": "boolean", "zeit": "timestamp"}
+    assert price.input_value() == "plain"
+    hands.choose(price, "decimal-comma")
+    becomes(page, lambda: page.get_by_label("Type of preis").input_value() == "float")
+    page.locator(".import-why.bad", has_text="n/a").wait_for()
+    page.get_by_text("the point in '1.234' may part thousands").wait_for()
+    hands.choose(page.get_by_label("Reading of menge"), "decimal-comma")
+    becomes(page, lambda: page.get_by_label("Type of menge").input_value() == "integer")
+    accessible(page)
+    start = page.get_by_role("button", name="Make it with these types")
+    becomes(page, start.is_enabled)
+    start.press("Enter")
+    assert "3 rows read: 2 written, 1 rejected" in card(page, "finished").inner_text()
+    cluster.send("POST", "/umsatz/_refresh")
+    rows = [hit["_source"] for hit in cluster.send("GET", "/umsatz/_search")["hits"]["hits"]]
+    assert sorted(rows, key=lambda row: row["kunde"]) == [
+        {"kunde": "Böttcher", "preis": 1234.5, "datum": "2026-04-01", "bezahlt": True, "zeit": "2026-12-31T14:30:00Z",
+         "menge": 1234},
+        {"kunde": "Ärzte", "preis": 0.99, "datum": "2026-04-13", "bezahlt": False, "zeit": "2026-01-01T09:00:00Z",
+         "menge": 2},
+    ]  # fmt: skip
+    choose(page, file)  # once more: now the object exists, and says the types
+    page.get_by_text("exists; the rows are added").wait_for()
+    becomes(page, lambda: day.locator("option:checked").inner_text() == "01.04.2026 → 2026-04-01T00:00:00Z (day first)")
+    hands.choose(price, "decimal-comma")
+    hands.choose(day, "plain")
+    dry = page.get_by_role("button", name="Dry run")
+    becomes(page, dry.is_enabled)
+    dry.click()
+    tried = card(page, r"dry run, \d rows? would be rejected")
+    assert "warn" in (tried.locator(".badge").first.get_attribute("class") or "")
+    assert "n/a" in tried.inner_text()
+    accessible(page)
+
+
+def test_a_day_that_no_row_settles_waits_for_a_choice(page: Page, cluster: Cluster, tmp_path: Path) -> None:
+    cluster.put("visits", [{"day": "2026-01-01"}], {"day": {"type": "date"}})
+    file, hands = tmp_path / "visits.csv", Hands(page)
+    file.write_text("day\n1/4/2026\n2/4/2026\n")
+    enter(page, "visits")
+    choose(page, file)
+    page.get_by_text("Choose how day is read: '1/4/2026' can be day-first or month-first").wait_for()
+    start, reading = page.get_by_role("button", name="Import", exact=True), page.get_by_label("Reading of day")
+    assert start.is_disabled()
+    reading.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    becomes(page, lambda: reading.input_value() == "day-first")
+    hands.choose(reading, "month-first")
+    hands.choose(reading, "day-first")
+    becomes(page, start.is_enabled)
+    start.press("Enter")
+    assert "2 rows read: 2 written" in card(page, "finished").inner_text()
+    cluster.send("POST", "/visits/_refresh")
+    days = {hit["_source"]["day"] for hit in cluster.send("GET", "/visits/_search")["hits"]["hits"]}
+    assert days == {"2026-01-01", "2026-04-01T00:00:00Z", "2026-04-02T00:00:00Z"}
+
+
 def test_columns_without_a_place_wait_for_a_choice_and_a_cancelled_import_goes_on(
     page: Page, cluster: Cluster, tmp_path: Path
 ) -> None:

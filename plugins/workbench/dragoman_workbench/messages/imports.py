@@ -39,6 +39,7 @@ class ImportPreviewAsked(Request, frozen=True, kw_only=True):
         object: The object that receives the rows; it may be missing.
         renamed: New names of the file's columns by their old ones; an empty one leaves the column out.
         types: The types of columns of an object that is to be made, by their new names.
+        readings: How fields are read, by the file's columns, as `dragoman.load` takes it.
     """
 
     connection: Name
@@ -50,6 +51,7 @@ class ImportPreviewAsked(Request, frozen=True, kw_only=True):
     id: ColumnName | None = None
     renamed: Columns = {}
     types: Columns = {}
+    readings: Columns = {}
 
 
 class PreviewedRow(RouteAnswer, frozen=True, kw_only=True):
@@ -61,22 +63,37 @@ class PreviewedRow(RouteAnswer, frozen=True, kw_only=True):
     fault: str
 
 
+class OfferedReading(RouteAnswer, frozen=True, kw_only=True):
+    """A reading that fits values of a column: what it makes of a field, and how many values it does not fit."""
+
+    reading: str
+    type: ColumnKind
+    field: str
+    value: str
+    misfits: int
+
+
 class ProposedColumn(RouteAnswer, frozen=True, kw_only=True):
-    """The type of a column of a new object, with the evidence for it; see `dragoman.TypeProposal`."""
+    """The type of a column and how its fields are read, with the evidence; see `dragoman.TypeProposal`."""
 
     column: str
     name: str
     type: ColumnKind
     repeated: bool
-    source: Literal["rows", "file", "caller"]
+    source: Literal["rows", "file", "caller", "object"]
     values: int
     examples: list[str]
     nearly: ColumnKind | None
+    nearly_reading: str
     misfits: list[str]
+    reading: str
+    consent: bool
+    readings: list[OfferedReading]
+    doubt: str
 
 
 class Proposal(RouteAnswer, frozen=True, kw_only=True):
-    """Types for a new object, after a look at some rows."""
+    """Types for a new object, and readings of fields, after a look at some rows."""
 
     rows: int
     whole: bool
@@ -101,7 +118,8 @@ class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
         names: The columns of a table; empty for documents.
         ids: The columns whose value can become the row's id.
         whole: The rows are all rows of the file.
-        proposal: The types of a new object, for a table, if it is missing.
+        proposal: For a table, the types of a new object and how its fields are read; if the object exists, the columns
+            of numbers, times and truths, and how their fields are read.
         exists: The object is there; `columns` are its columns.
     """
 

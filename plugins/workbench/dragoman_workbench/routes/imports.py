@@ -111,19 +111,20 @@ class ImportRoutes:
     async def preview(self, request: ImportPreviewAsked) -> ImportPreviewed:
         """Look at the first rows of a file, and at the object that is to receive them."""
         session, upload = await self._open.session(request.connection), self._uploads.find(request.upload)
-        columns, exists = [], True
+        columns, description = [], None
         try:
-            for column in (await session.describe(request.object)).columns:
+            description = await session.describe(request.object)
+            for column in description.columns:
                 writable = column.written is not Written.NEVER
                 columns.append(TargetColumn(name=column.name, type=column.type, key=column.is_key, writable=writable))
         except ObjectNotFoundError:
-            exists = False
+            pass
         try:
             preview = await run_sync(
                 lambda: preview_import(
-                    upload.path, object="" if exists else request.object, format=request.format,
-                    delimiter=request.delimiter, encoding=request.encoding, id=request.id, renamed=request.renamed,
-                    types=request.types,
+                    upload.path, object=request.object, format=request.format, delimiter=request.delimiter,
+                    encoding=request.encoding, id=request.id, renamed=request.renamed, types=request.types,
+                    readings=request.readings, description=description,
                 ),
             )  # fmt: skip
         except DragomanError as error:
@@ -132,8 +133,8 @@ class ImportRoutes:
             format=preview.format, compression=preview.compression, delimiter=preview.delimiter, likely=preview.likely,
             likely_encoding=preview.likely_encoding, names=preview.names, ids=preview.ids,
             rows=[answer_of(PreviewedRow, row) for row in preview.rows], whole=preview.whole,
-            proposal=None if preview.proposal is None else answer_of(Proposal, preview.proposal), exists=exists,
-            columns=columns,
+            proposal=None if preview.proposal is None else answer_of(Proposal, preview.proposal),
+            exists=description is not None, columns=columns,
         )  # fmt: skip
 
     async def start(self, request: ImportAsked) -> ImportJob:
@@ -246,9 +247,9 @@ class ImportRoutes:
             latest[:] = [await load(
                 session, request.object, file=upload.path, rows=rows, format=request.format,
                 delimiter=request.delimiter, encoding=request.encoding, id=request.id, on_conflict=request.on_conflict,
-                renamed=request.renamed, types=request.types, tenant=request.tenant, undo=undo, resume=resume,
-                create=request.create, dry_run=request.dry_run, progress=progress, preview=preview,
-                ids=None if copied is None else copied.ids,
+                renamed=request.renamed, types=request.types, readings=request.readings, tenant=request.tenant,
+                undo=undo, resume=resume, create=request.create, dry_run=request.dry_run, progress=progress,
+                preview=preview, ids=None if copied is None else copied.ids,
                 confirm=None if copied is None else confirming(copied),
             )]  # fmt: skip
         return replace(self._job(number), state="finished", requests=requests, part=1.0)

@@ -3,7 +3,7 @@
 import type { ImportPreviewed, ProposedColumn } from "../messages.ts";
 import { Badge } from "../ui/controls.tsx";
 import { whole } from "../ui/figures.ts";
-import { type Mapping, placeOf, renamedTo, unplaced } from "./mapping.ts";
+import { type Mapping, PLAIN, placeOf, renamedTo, undecided, unplaced } from "./mapping.ts";
 
 const TYPES = ["text", "integer", "float", "boolean", "timestamp", "date", "binary"] as const;
 
@@ -74,9 +74,10 @@ export function FilePreview({ preview, mapping, map, rowId }: {
                               </select>
                             )}
                           </span>
-                          {place && <Evidence column={proposed.get(name)} />}
                         </>
                       )}
+                      {place && <Reading column={proposed.get(name)} chosen={mapping.readings[name]} choose={(reading) => map({ ...mapping, readings: { ...mapping.readings, [name]: reading } })} />}
+                      {place && <Evidence column={proposed.get(name)} />}
                     </div>
                   </th>
                 );
@@ -109,12 +110,39 @@ function amount({ rows, whole: all }: ImportPreviewed): string {
   return all ? `All ${whole(rows.length)} ${rows.length === 1 ? "row" : "rows"} of the file.` : `The first ${whole(rows.length)} rows of the file.`;
 }
 
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** How the fields of a column are read, each choice with an example; nothing where they only stand for themselves. */
+function Reading({ column, chosen, choose }: { column: ProposedColumn | undefined; chosen: string | undefined; choose: (reading: string) => void }) {
+  if (!column || (!column.readings.length && !column.reading)) return null;
+  const offered = column.readings.map(({ reading, field, value }) => [reading, `${field} → ${value} (${spoken(reading)})`] as const);
+  const local = column.readings // clocks of this place, where fields name a time of day and no zone
+    .filter(({ reading, field, value }) => value.endsWith("Z") && !field.endsWith("Z") && !reading.includes("@") && ZONE && ZONE !== "UTC")
+    .map(({ reading, field }) => [`${reading}@${ZONE}`, `${field} in ${ZONE} (${spoken(reading)})`] as const);
+  const value = chosen ?? (column.reading || (undecided(column) ? "" : PLAIN));
+  const choices = [...offered, ...local.filter(([reading]) => offered.every(([other]) => other !== reading))];
+  return (
+    <select aria-label={`Reading of ${column.column}`} aria-invalid={!value} value={value} onChange={(event) => choose(event.currentTarget.value)}>
+      {undecided(column) && !chosen && <option value="" disabled>choose a reading …</option>}
+      <option value={PLAIN}>{column.examples[0] ?? ""} as it stands</option>
+      {choices.map(([reading, label]) => <option key={reading} value={reading}>{label}</option>)}
+      {value && value !== PLAIN && choices.every(([reading]) => reading !== value) && <option value={value}>{spoken(value)}</option>}
+    </select>
+  );
+}
+
+function spoken(reading: string): string {
+  return reading.includes("/") && !reading.includes("@") ? reading.replace(/\/$/, "/nothing") : reading.replace("-", " ").replace("@", ", ");
+}
+
 /** Why a column gets its type, and what does not fit it. */
 function Evidence({ column }: { column: ProposedColumn | undefined }) {
   if (!column) return null;
   const misfits = column.misfits.join(", ");
+  if (column.doubt) return <span class="import-why warn" title={column.doubt}><bdi>{column.doubt}</bdi></span>;
+  if (column.source === "object" && !column.reading && !misfits) return null;
   if (column.source === "file") return <span class="import-why">as the file says</span>;
-  if (column.nearly) return <span class="import-why warn">{column.nearly} but for <bdi>{misfits}</bdi></span>;
+  if (column.nearly) return <span class="import-why warn">{column.nearly}{column.nearly_reading && `, ${spoken(column.nearly_reading)},`} but for <bdi>{misfits}</bdi></span>;
   if (misfits) return <span class="import-why bad">rejects <bdi>{misfits}</bdi></span>;
   return <span class="import-why">{column.values ? `fits ${whole(column.values)} values` : "no value"}</span>;
 }

@@ -52,12 +52,14 @@ export function ImportCard({ job }: { job: ImportJob }) {
   };
   const counts = (undoes ? UNDO_WORDS : WORDS).filter(([status]) => job.counts?.[status]).map(([status, words]) => `${whole(job.counts![status])} ${words}`);
   const ended = state !== "running";
+  const left = Object.entries(job.counts ?? {}).reduce((sum, [status, count]) => sum + (status === "applied" || status === "skipped" ? 0 : count), 0);
+  const tone = state === "finished" && job.dry_run && left ? "warn" : TONES[state];
   return (
     <li class="card" tabIndex={-1}>
       <div class="import-card-head">
         <strong>{undoes && "Undo of "}<bdi>{file}</bdi></strong>
         <span>{undoes ? "in" : "into"} <a href={write({ view: "rows", connection: job.connection, rows: { object } })}><bdi>{object}</bdi></a></span>
-        {job.undone ? <Badge>taken back</Badge> : <Badge tone={TONES[state]}>{job.dry_run ? `dry run, ${state}` : state}</Badge>}
+        {job.undone ? <Badge>taken back</Badge> : <Badge tone={tone}>{job.dry_run ? `dry run, ${left && state === "finished" ? `${whole(left)} ${left === 1 ? "row" : "rows"} would be rejected` : state}` : state}</Badge>}
       </div>
       <p>
         {whole(job.rows ?? 0)} {job.rows === 1 ? "row" : "rows"}{undoes ? " to take back" : " read"}{counts.length ? `: ${counts.join(", ")}` : ""}

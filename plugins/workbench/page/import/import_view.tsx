@@ -11,7 +11,7 @@ import { Failure, call, upload } from "../wire/client.ts";
 import { type Conflict, ConflictChoice } from "./conflict_choice.tsx";
 import { FilePreview } from "./file_preview.tsx";
 import { ImportCard } from "./import_card.tsx";
-import { type Mapping, unplaced } from "./mapping.ts";
+import { UNMAPPED, readingsOf, undecided, unplaced } from "./mapping.ts";
 
 type Reading = Pick<ImportPreviewAsked, "format" | "delimiter" | "encoding" | "id">;
 
@@ -38,7 +38,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
   const [sending, setSending] = useState<{ name: string; size: number; stop: AbortController } | null>(null);
   const [sentBytes, setSentBytes] = useState(0); // of the file that is being sent
   const [reading, setReading] = useState<Reading>({});
-  const [mapping, setMapping] = useState<Mapping>({ renamed: {}, types: {} });
+  const [mapping, setMapping] = useState(UNMAPPED);
   const [preview, setPreview] = useState<ImportPreviewed | null>(null);
   const [seen, setSeen] = useState(""); // what the preview answers
   const [failed, setFailed] = useState<unknown>(null);
@@ -79,7 +79,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
     setOwn([]);
     setPreview(null);
     setReading({});
-    setMapping({ renamed: {}, types: {} });
+    setMapping(UNMAPPED);
     setSentBytes(0);
     setSending({ name: chosen.name, size: chosen.size, stop });
     try {
@@ -128,7 +128,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
     const types = { ...Object.fromEntries((preview.proposal?.columns ?? []).filter((one) => one.source === "rows").map((one) => [one.name, one.type])), ...mapping.types };
     try {
       const begun = await call("imports/start", {
-        ...asked, types: preview.exists ? {} : types, create: !preview.exists, on_conflict: conflict, undo, dry_run: dryRun, tenant: tenant.trim() || null,
+        ...asked, types: preview.exists ? {} : types, readings: readingsOf(preview, mapping), create: !preview.exists, on_conflict: conflict, undo, dry_run: dryRun, tenant: tenant.trim() || null,
       });
       heardOfImport(begun);
       setOwn([...own, begun.id]);
@@ -143,8 +143,10 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
 
   const separated = preview?.format === "csv" || preview?.format === "tsv";
   const missing = preview ? unplaced(preview, mapping, reading.id ?? null) : [];
+  const doubtful = preview?.proposal?.columns.find((one) => undecided(one) && !mapping.readings[one.column]);
   const why = !name ? "Name the object that gets the rows."
     : missing.length ? `${missing.length === 1 ? `The column ${missing[0]} has` : `${missing.length} columns have`} no place: choose one, or leave ${missing.length === 1 ? "it" : "them"} out.`
+    : doubtful ? `Choose how ${doubtful.column} is read: ${doubtful.doubt}.`
     : "";
   const ready = failed === null && !why && seen === key;
   const encoding = /^--encoding (\S+)$/.exec(asFailure(failed).hint)?.[1];
@@ -271,9 +273,9 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
       {file && name && !preview && failed === null && <Waiting what={`Reading ${file.name} …`} />}
       {file && preview && (
         <>
-          {preview.proposal && (
+          {preview.proposal && (!preview.exists || preview.proposal.columns.some(({ reading, doubt }) => reading || doubt)) && (
             <p class="muted">
-              Types after a look at {preview.proposal.whole ? "all" : "the first"} {whole(preview.proposal.rows)} rows. A value that does not fit its column makes a rejected row.
+              {preview.exists ? "Readings" : "Types"} after a look at {preview.proposal.whole ? "all" : "the first"} {whole(preview.proposal.rows)} rows. A value that does not fit its column makes a rejected row.
             </p>
           )}
           {preview.likely_encoding && (

@@ -1,12 +1,29 @@
 /** Which column of the file becomes which column of the object. */
 
-import type { ImportPreviewed } from "../messages.ts";
+import type { ImportPreviewed, ProposedColumn } from "../messages.ts";
 
 export interface Mapping {
   /** New names of the file's columns; an empty one leaves the column out. */
   readonly renamed: Readonly<Record<string, string>>;
   /** Types that a person chose, by the new names. */
   readonly types: Readonly<Record<string, string>>;
+  /** Readings that a person chose, by the file's columns. */
+  readonly readings: Readonly<Record<string, string>>;
+}
+
+export const PLAIN = "plain";
+export const UNMAPPED: Mapping = { renamed: {}, types: {}, readings: {} };
+
+/** How the fields of the file are read: as a person chose, else as the first rows propose and the view shows. */
+export function readingsOf({ names, proposal }: ImportPreviewed, { readings }: Mapping): Record<string, string> {
+  const proposed = (proposal?.columns ?? []).filter(({ reading, doubt }) => reading || doubt);
+  const chosen = Object.entries(readings).filter(([name]) => names.includes(name));
+  return { ...Object.fromEntries(proposed.map(({ column, reading }) => [column, reading || PLAIN])), ...Object.fromEntries(chosen) };
+}
+
+/** Whether a person has to choose how a column is read: nothing settles it, and the object that exists is no text there. */
+export function undecided({ doubt, consent, source }: ProposedColumn): boolean {
+  return source === "object" && !!doubt && !consent;
 }
 
 /** What a column of the file is called in the object. */
@@ -21,6 +38,7 @@ export function renamedTo(mapping: Mapping, name: string, place: string): Mappin
   return {
     renamed: place === name ? renamed : { ...renamed, [name]: place },
     types: type && place ? { ...types, [place]: type } : types,
+    readings: mapping.readings,
   };
 }
 

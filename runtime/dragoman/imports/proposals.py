@@ -1,0 +1,501 @@
+"""What the first rows of a table propose: how its fields are read, and the types of the columns of a new object.
+
+Nothing is guessed in silence: a person, or the caller, confirms a proposal before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from anyio.to_thread import run_sync
+from msgspec.structs import replace
+
+from dragoman.spellings import Quoted, did_you_mean, map_option, near_names
+from dragoman_api.columns import Column, ColumnKind, Written
+from dragoman_api.errors import ConfigurationError
+
+from .new_objects import READINGS_UNCONFIRMED, TYPES_UNCONFIRMED, ColumnProposal, ReadingChoice, TypeProposal
+from .readings import DECIMAL_COMMA, NUMBERS, PLAIN, READ_KINDS, TIMES, USUAL, FieldReading, reading_named
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from dragoman_api.columns import Description
+
+    from .readers import FileRows
+    from .records import Wishes
+
+    _Fits = dict[ColumnKind, Callable[[str], bool]]
+
+
+LOOKED_AT = 1_000
+"""The number of a file's first rows that propose the types of columns."""
+
+TYPES = (
+    ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.FLOAT, ColumnKind.BOOLEAN, ColumnKind.TIMESTAMP, ColumnKind.DATE,
+    ColumnKind.BINARY,
+)  # fmt: skip
+"""The types that a column of a new object can have."""
+
+_NEARLY = 0.9  # of the values: a type that fits so many is worth a word
+_EXAMPLES = 3
+_SHOWN = 80  # characters of an example
+_DIGITS = 17  # of a number that a float of 64 bits keeps
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+_HEAD = 50  # values of which a reading fits one, or it is not tried
+_PARTED = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+_ISO = re.compile(r"[+-]?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
+
+
+async def confirmed_proposal(
+    rows: FileRows,
+    wishes: Wishes,
+    *,
+    types: Mapping[str, str],
+    readings: Mapping[str, str],
+    description: Description | None,
+    confirm: Callable[[TypeProposal], Awaitable[None]] | None,
+) -> TypeProposal:
+    """Return how the fields of a table are read and typed, once somebody has confirmed it.
+
+    Args:
+        rows: The rows, which are read again later.
+        wishes: What the load says of the object and its columns.
+        types: The types that the caller says, by the new names of the columns.
+        readings: The readings that the caller says, by the file's columns.
+        description: The object that receives the rows; None if it is to be made.
+        confirm: Awaited with the proposal; raises an error if it is not wanted. None if nobody can be asked.
+
+    Raises:
+        ConfigurationError: The file cannot be used, or nobody has confirmed its types or readings (codes
+            ``types-unconfirmed`` and ``readings-unconfirmed``).
+    """
+    proposal = await run_sync(propose, rows, wishes, types, readings, description, abandon_on_cancel=True)
+    if confirm is not None:
+        await confirm(proposal)
+        return proposal
+    unsaid = {column.column: column.likely_reading for column in proposal.unsaid}
+    if guessed := {column.name: str(column.type) for column in proposal.guessed}:
+        text = f"{wishes.object!r} does not exist, and the file does not say of what types its columns are"
+        also = f", readings={unsaid!r}" if unsaid else ""
+        hint = f"after a look at the file: types={guessed!r}{also}"
+        raise ConfigurationError(text, hint=hint, code=TYPES_UNCONFIRMED)
+    if unsaid:
+        column = proposal.unsaid[0]
+        text = (
+            column.doubt or f"fields of {column.column!r} do not stand for themselves, such as {column.examples[0]!r}"
+        )
+        hint = f"after a look at the file: readings={unsaid!r}"
+        raise ConfigurationError(text, hint=hint, code=READINGS_UNCONFIRMED)
+    return proposal
+
+
+def propose(
+    rows: FileRows,
+    wishes: Wishes,
+    types: Mapping[str, str],
+    readings: Mapping[str, str],
+    description: Description | None = None,
+) -> TypeProposal:
+    """Look at the first rows of a table, and propose how its fields are read and of what types its columns are.
+
+    Args:
+        rows: The table, whose rows can be read again.
+        wishes: The new names of the columns.
+        types: The types that the caller says, by the new names.
+        readings: The readings that the caller says, by the file's columns.
+        description: The object that receives the rows; None if it is to be made.
+
+    Raises:
+        ConfigurationError: There is no such type, reading or column, a column does not take what a reading makes of its
+            fields, or the file is damaged.
+    """
+    from dragoman.exports.csv_lines import unescaped
+
+    if readings and rows.spelled is None:
+        text = f"a reading is for fields that are texts, and the file is read as {rows.format}"
+        raise ConfigurationError(text, hint="only CSV and TSV have such fields", code="value-invalid")
+    first = rows.look_ahead(LOOKED_AT + 1)
+    sample = first[:LOOKED_AT]
+    table = [record.data for record in sample if not record.fault and isinstance(record.data, list)]
+    names = {name: unescaped(name) if rows.spelled is not None else name for name in rows.names}
+    targets = {name: wishes.renamed.get(name, wishes.renamed.get(plain, plain)) for name, plain in names.items()}
+    if description is None:
+        _check_names(names, wishes, types, targets)
+    _check_known(readings, names)
+    existing = {} if description is None else {column.name: column for column in description.columns}
+    columns: list[ColumnProposal] = []
+    for commas in (False, True):  # once one column has decimal commas, points between digits part thousands, perhaps
+        if commas and all(column.reading != DECIMAL_COMMA for column in columns):
+            break
+        columns = []
+        for at, (name, target) in enumerate(targets.items()):
+            reading = readings.get(name, readings.get(names[name]))
+            is_id = wishes.id in (name, names[name])
+            if not target or (description is not None and not _is_read(existing.get(target), reading, is_id=is_id)):
+                continue
+            samples = _Samples(name, target, [fields[at] for fields in table if fields[at] is not None])
+            wish = _Wish(types.get(target), reading, existing.get(target), is_id=is_id)
+            columns.append(_column(samples, wish, rows, commas=commas, exists=description is not None))
+    return TypeProposal(
+        object=wishes.object,
+        rows=len(sample),
+        whole=len(first) == len(sample),
+        columns=tuple(columns),
+        exists=description is not None,
+    )
+
+
+def _is_read(column: Column | None, reading: str | None, *, is_id: bool) -> bool:
+    """Return whether fields of a column that exists are looked at."""
+    if reading is not None and reading != PLAIN:
+        return True
+    return (
+        column is not None
+        and column.kind in READ_KINDS
+        and not (column.repeated or column.is_key or is_id)
+        and column.written is not Written.NEVER
+    )
+
+
+def _check_known(columns: Iterable[str], names: Mapping[str, str]) -> None:
+    """Raise ConfigurationError if the file does not have these columns."""
+    column_names = list(dict.fromkeys([*names, *names.values()]))
+    if unknown := next((name for name in columns if name not in column_names), None):
+        text = f"the file has no column {unknown!r}{did_you_mean(near_names(unknown, column_names))}"
+        raise ConfigurationError(text, hint=f"its columns are {', '.join(column_names)}", code="column-unknown")
+
+
+def _check_names(
+    names: Mapping[str, str], wishes: Wishes, types: Mapping[str, str], targets: Mapping[str, str]
+) -> None:
+    """Refuse what would be refused once the object is there, which nobody wants to find empty."""
+    if unknown := next((name for name in types if name not in targets.values()), None):
+        text = f"the file has no column {unknown!r}{did_you_mean(near_names(unknown, [*targets.values()]))}"
+        hint = f"its columns are {', '.join(targets.values())}"
+        raise ConfigurationError(text, hint=hint, code="column-unknown")
+    _check_known([*wishes.renamed, *filter(None, [wishes.id])], names)
+    sources: dict[str, str] = {}
+    for name, target in targets.items():
+        if target and (other := sources.setdefault(target, name)) != name:
+            text = f"the columns {other!r} and {name!r} of the file would both become {target!r}"
+            hint = f"{map_option(other)} or {map_option(name)} leaves one of them out"
+            raise ConfigurationError(text, hint=hint, code="columns-collide")
+
+
+class _Samples(msgspec.Struct, frozen=True):
+    """The values of a column of the file in the first rows, and its name in the object."""
+
+    column: str
+    name: str
+    values: list[Any]
+
+    @property
+    def texts(self) -> list[str]:
+        """The values as texts."""
+        return [str(value) for value in self.values]
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """What the caller or the object says of a column; `column` is None for one that is to be made."""
+
+    type: str | None
+    reading: str | None
+    column: Column | None
+    is_id: bool
+
+
+class _Trial(msgspec.Struct, frozen=True):
+    """What a reading makes of the values of a column of a type; None for one that does not fit."""
+
+    reading: FieldReading
+    kind: ColumnKind
+    values: list[str | None]
+
+    def misfits(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts that do not fit."""
+        return [text for text, value in zip(texts, self.values, strict=True) if value is None]
+
+    def respells(self, texts: Sequence[str]) -> bool:
+        """Return whether a value has another spelling, apart from its sign and from blanks."""
+        pairs = zip(texts, self.values, strict=True)
+        return any(value is not None and _digits(text) != _digits(value) for text, value in pairs)
+
+
+def _column(samples: _Samples, wish: _Wish, rows: FileRows, *, commas: bool, exists: bool) -> ColumnProposal:
+    """Propose how a column is read and typed."""
+    texts, name = samples.texts, samples.column
+    kind, source = _said_kind(samples, wish, rows, exists=exists)
+    base = ColumnProposal(
+        column=name,
+        name=samples.name,
+        type=kind or ColumnKind.TEXT,
+        repeated=(file_type := rows.types.get(name)) is not None and file_type.repeated,
+        source=source,
+        values=len(texts),
+        examples=tuple(abridged(text) for text in dict.fromkeys(texts))[:_EXAMPLES],
+        consent=wish.reading is not None,
+    )
+    if file_type is not None:
+        return base
+    fits = _accepted() if source == "object" else _fits()
+    if wish.reading is not None and wish.reading != PLAIN:
+        return _with_reading(base, wish, texts, kind, fits)
+    is_text = any(isinstance(value, Quoted) for value in samples.values)
+    plain = _as_it_stands(base, kind, [] if is_text else texts, fits)
+    parted = commas and not plain.misfits and plain.type in NUMBERS and any(map(_PARTED.fullmatch, texts))
+    exact = rows.spelled is None or rows.spelled.exact
+    if is_text or exact or not texts or wish.is_id or (kind or ColumnKind.TEXT) not in (*READ_KINDS, ColumnKind.TEXT):
+        return plain
+    if kind is ColumnKind.TEXT or (not plain.misfits and not parted and plain.type is not ColumnKind.TEXT):
+        return plain
+    trials = _trials(texts, kind, fits)
+    choices = _choices(trials, texts)
+    if wish.reading == PLAIN:
+        return replace(plain, readings=choices)
+    settled, doubt = _settled([trial for trial in trials if not trial.misfits(texts)], texts, typed=kind is not None)
+    if parted:
+        comma = next((trial for trial in trials if trial.reading.name == DECIMAL_COMMA), None)
+        if comma is None or comma.misfits(texts):
+            return plain
+        example = next(text for text in texts if _PARTED.fullmatch(text))
+        doubt = f"the point in {abridged(example)!r} may part thousands: {DECIMAL_COMMA}, or {PLAIN}"
+        return replace(plain, type=kind or ColumnKind.TEXT, readings=choices, doubt=doubt)
+    if settled is not None:
+        return replace(base, type=settled.kind, reading=settled.reading.name, readings=choices)
+    if doubt:
+        return replace(plain, readings=choices, doubt=doubt)
+    nearest = min(trials, key=lambda trial: len(trial.misfits(texts)), default=None)
+    if kind is None and nearest is not None:
+        misfits = nearest.misfits(texts)
+        fewest = len(_misfits(texts, plain.nearly)) if plain.nearly is not None else len(texts)
+        if 0 < len(misfits) <= (1 - _NEARLY) * len(texts) and len(misfits) < fewest:
+            return replace(
+                plain, nearly=nearest.kind, nearly_reading=nearest.reading.name, misfits=_examples(misfits),
+                readings=choices,
+            )  # fmt: skip
+    return replace(plain, readings=choices)
+
+
+def _said_kind(
+    samples: _Samples, wish: _Wish, rows: FileRows, *, exists: bool
+) -> tuple[ColumnKind | None, Literal["rows", "file", "caller", "object"]]:
+    """Return the type of a column that the object, the caller or the file says, and who does; None if nobody does."""
+    if exists:
+        return (ColumnKind.TEXT if wish.column is None else wish.column.kind), "object"
+    if wish.type is not None:
+        return kind_named(wish.type, samples.name), "caller"
+    if (file_type := rows.types.get(samples.column)) is None:
+        return None, "rows"
+    if file_type.kind is None:
+        text = f"{samples.column!r} holds objects, and a new object gets columns of single values from a table"
+        raise ConfigurationError(text, hint=f"{map_option(samples.column)} leaves it out", code="value-invalid")
+    return file_type.kind, "file"
+
+
+def _with_reading(
+    base: ColumnProposal, wish: _Wish, texts: Sequence[str], kind: ColumnKind | None, fits: _Fits
+) -> ColumnProposal:
+    """Return the proposal for a column whose reading the caller says. Raises ConfigurationError if it has none."""
+    reading = reading_named(wish.reading or "")
+    if wish.is_id or (wish.column is not None and wish.column.is_key):
+        text = f"{base.column!r} holds the ids of the rows, which are read as they stand"
+        raise ConfigurationError(text, hint=f"leave out the reading {reading.name}", code="value-invalid")
+    if kind is not None and kind is not ColumnKind.TEXT and kind not in reading.kinds:
+        text = f"{reading.name} reads {reading.kinds[0]} values, and {base.name!r} has the type {kind}"
+        raise ConfigurationError(text, hint="name another reading, or plain", code="value-invalid")
+    trial = _try(reading, texts, kind, fits, is_wished=True)
+    trials = _trials(texts, kind, fits)
+    if trial is None:
+        kind, misfits, choices = kind or reading.kinds[0], [*texts], _choices(trials, texts)
+    else:
+        kind, misfits = trial.kind, trial.misfits(texts)
+        choices = _choices([other for other in trials if other.reading is not reading], texts)
+        names = [*USUAL, reading.name]  # the order stays when another one is chosen
+        choices = tuple(sorted((*choices, _choice(trial, texts)), key=lambda choice: names.index(choice.reading)))
+    return replace(base, type=kind, reading=reading.name, misfits=_examples(misfits), readings=choices)
+
+
+def _as_it_stands(base: ColumnProposal, kind: ColumnKind | None, texts: Sequence[str], fits: _Fits) -> ColumnProposal:
+    """Return the proposal for a column whose fields stand for themselves."""
+    if kind is not None:
+        return replace(base, misfits=_examples(_misfits(texts, kind, fits)))
+    nearly, near_misfits = None, list[str]()
+    for narrow_kind in fits if texts else ():
+        misfits = _misfits(texts, narrow_kind, fits)
+        if not misfits:
+            return replace(base, type=narrow_kind)
+        if len(misfits) <= (1 - _NEARLY) * len(texts) and (nearly is None or len(misfits) < len(near_misfits)):
+            nearly, near_misfits = narrow_kind, misfits
+    return replace(base, nearly=nearly, misfits=_examples(near_misfits))
+
+
+def _trials(texts: Sequence[str], kind: ColumnKind | None, fits: _Fits) -> list[_Trial]:
+    """Return what the usual readings make of texts, if they fit half of them and spell some otherwise."""
+    trials = (_try(reading_named(reading), texts, kind, fits) for reading in USUAL)
+    half = len(texts) // 2
+    return [trial for trial in trials if trial and trial.values.count(None) <= half and trial.respells(texts)]
+
+
+def _choices(trials: Sequence[_Trial], texts: Sequence[str]) -> tuple[ReadingChoice, ...]:
+    """Return the readings that fit most texts, to choose from."""
+    least = min((len(trial.misfits(texts)) for trial in trials), default=0)
+    return tuple(_choice(trial, texts) for trial in trials if len(trial.misfits(texts)) == least)
+
+
+def _try(
+    reading: FieldReading, texts: Sequence[str], kind: ColumnKind | None, fits: _Fits, *, is_wished: bool = False
+) -> _Trial | None:
+    """Return what a reading makes of texts, in the type that fits most of them; None if it fits none."""
+    if kind is not None and kind not in reading.kinds and not is_wished:
+        return None
+    trials = []
+    for possible_kind in (kind,) if kind is not None else reading.kinds:
+        if possible_kind not in fits and possible_kind is not ColumnKind.TEXT:
+            continue
+        head = texts if is_wished else texts[:_HEAD]
+        if not any(_respelled(reading, text, possible_kind, fits) is not None for text in head):
+            continue
+        values = [_respelled(reading, text, possible_kind, fits) for text in texts]
+        trials.append(_Trial(reading, possible_kind, values))
+    return min(trials, key=lambda trial: trial.values.count(None), default=None)
+
+
+def _respelled(reading: FieldReading, text: str, kind: ColumnKind, fits: _Fits) -> str | None:
+    """Return what a reading makes of a text; None if that does not fit the type."""
+    try:
+        value = reading.respell(text, kind)
+    except ValueError:
+        return None
+    return value if (suits := fits.get(kind)) is None or suits(value) else None
+
+
+def _settled(trials: Sequence[_Trial], texts: Sequence[str], *, typed: bool) -> tuple[_Trial | None, str]:
+    """Return the one of the readings that fit all values which some value settles; else a reason for doubt.
+
+    Args:
+        trials: What the readings make of the values.
+        texts: The values.
+        typed: The type of the column is known, so that fewer values are enough.
+    """
+    numbers = [trial for trial in trials if trial.reading.kinds == NUMBERS]
+    times = [trial for trial in trials if trial.reading.kinds == TIMES]
+    if len(numbers) > 1 and numbers[0].values != numbers[1].values:
+        return None, _either(numbers, texts)
+    if numbers and (typed or not any(text[:1] == "+" for text in texts)):
+        swiss = any("'" in text or "\u2019" in text for text in texts)
+        return numbers[-1 if swiss else 0], ""
+    if len(times) > 1:
+        return None, _either(times, texts)
+    if times:
+        return times[0], ""
+    words = [trial for trial in trials if typed or (len({*trial.values}) == 2 and not trial.reading.fills)]
+    return next((trial for trial in words if trial.reading.kinds not in (NUMBERS, TIMES)), None), ""
+
+
+def _either(trials: Sequence[_Trial], texts: Sequence[str]) -> str:
+    """Return why no reading is proposed where several fit."""
+    rows = zip(texts, *(trial.values for trial in trials), strict=True)
+    text = next((text for text, *values in rows if len({*values}) > 1), texts[0])
+    return f"{abridged(text)!r} can be {' or '.join(trial.reading.name for trial in trials)}, and no row settles which"
+
+
+def _digits(text: str) -> str:
+    """Return a number without its sign and the blanks around it."""
+    return text.strip().lstrip("+-\u2212")
+
+
+def _choice(trial: _Trial, texts: Sequence[str]) -> ReadingChoice:
+    pairs = [(text, value) for text, value in zip(texts, trial.values, strict=True) if value is not None]
+    field, value = next(((text, value) for text, value in pairs if text != value), pairs[0])
+    return ReadingChoice(
+        reading=trial.reading.name, type=trial.kind, field=abridged(field), value=abridged(value),
+        misfits=len(texts) - len(pairs),
+    )  # fmt: skip
+
+
+def kind_named(name: str, column: str) -> ColumnKind:
+    """Return the type of a new column that a name stands for. Raises ConfigurationError if there is none."""
+    with suppress(ValueError):
+        if (kind := ColumnKind(name)) in TYPES:
+            return kind
+    text = f"{name[:_SHOWN]!r} is no type of a new column, as {column!r} is to have"
+    raise ConfigurationError(text, hint=f"use one of: {', '.join(TYPES)}", code="value-invalid")
+
+
+def _misfits(texts: Sequence[str], kind: ColumnKind, fits: _Fits | None = None) -> list[str]:
+    suits = (fits or _fits()).get(kind)
+    return [] if suits is None else [text for text in texts if not suits(text)]
+
+
+def _examples(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(abridged(text) for text in dict.fromkeys(texts))[:_EXAMPLES]
+
+
+def abridged(text: str) -> str:
+    """Return the beginning of a value, as an example shows it."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _is_integer(text: str) -> bool:
+    """Return whether a text is an integer of 64 bits whose digits come back: no sign and no zeros lead."""
+    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def _is_float(text: str) -> bool:
+    """Return whether a text is a number all of whose digits a float of 64 bits keeps."""
+    if _FLOAT.fullmatch(text) is None:
+        return False
+    from dragoman_api.kit.operands import floating
+
+    digits = re.sub(r"[eE].*|[-.]", "", text).lstrip("0")
+    return len(digits) <= _DIGITS and _reads(floating)(text)
+
+
+def _reads(read: Callable[[object], object], *, blanks: bool = False) -> Callable[[str], bool]:
+    def fits(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return blanks or text == text.strip()
+
+    return fits
+
+
+@cache
+def _fits() -> _Fits:
+    """Return what tells whether a field fits a type, the narrowest type first; other types fit any text."""
+    from dragoman_api.kit import operands
+
+    return {
+        ColumnKind.BOOLEAN: _reads(operands.boolean),
+        ColumnKind.INTEGER: _is_integer,
+        ColumnKind.FLOAT: _is_float,
+        ColumnKind.TIMESTAMP: _reads(operands.timestamp),
+        ColumnKind.DATE: _reads(operands.day),
+    }
+
+
+@cache
+def _accepted() -> _Fits:
+    """Return what tells whether a column that exists takes a field as it stands; servers may read more times."""
+    from dragoman_api.kit import operands
+
+    def is_whole(text: str) -> bool:
+        with suppress(ValueError):
+            return isinstance(operands.decimal(text), int)
+        return False
+
+    def is_time(text: str) -> bool:
+        return _ISO.fullmatch(text) is not None
+
+    is_number = _reads(operands.decimal, blanks=True)
+    fits: _Fits = {ColumnKind.BOOLEAN: _reads(operands.boolean), ColumnKind.FLOAT: is_number}
+    fits |= {ColumnKind.DECIMAL: is_number, ColumnKind.INTEGER: is_whole, ColumnKind.UNSIGNED: is_whole}
+    return fits | dict.fromkeys(TIMES, is_time)
