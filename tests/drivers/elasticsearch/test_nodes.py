@@ -119,7 +119,7 @@ class StatusRules:
     async def test_the_state_of_each_index_comes_with_its_size_and_without_a_further_request(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}], name="a")
         shut = await es.index({"n": {"type": "long"}}, [{"n": 1}], name="shut")
-        await es.call("POST", f"/{shut}/_close")
+        await es.call("POST", f"/{shut}/_close?wait_for_active_shards=1")
         states = {entry.name: entry.state for entry in await es.driver.list_objects(ObjectsRequest())}
         assert states[name] in (Condition("green", ConditionLevel.GOOD), Condition("yellow", ConditionLevel.WARNING))
         assert states[shut] == Condition("closed")

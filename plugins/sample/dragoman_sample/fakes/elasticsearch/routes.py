@@ -157,7 +157,7 @@ for _name in ("_count", "_field_caps", "_settings", "_settings/{name}", "_pit", 
             _DATA + "read/open_point_in_time",
             (7, 10),
         ),
-        "{verb}": ("POST", admin.set_open, _EXPAND, "indices:admin/open", (7,)),
+        "{verb}": ("POST", admin.set_open, _EXPAND | {"wait_for_active_shards"}, "indices:admin/open", (7,)),
     }[_name]
     ROUTES.append(_route(_both, "/{index}/" + _name, _handler, _params, _action, _since))
     if _name in ("_count", "_field_caps"):
