@@ -26,7 +26,7 @@ from dragoman_registry.index import search_summaries as summaries
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
-from dragoman_registry.publisher.folder import index_files
+from dragoman_registry.publisher.index_records import Index
 from dragoman_registry.publisher.pages import pages
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def browse(root: Path, count: int) -> None:
     targets.mkdir(parents=True)
     catalog, small = marketplace.catalog(count), count <= 10_000
     files = (
-        index_files(catalog)
+        Index.of(catalog).files
         if small
         else {"browse": summaries.encode(map(summaries.summarise, catalog.projects)), "advisories": b"{}"}
     )
@@ -90,7 +90,7 @@ def write(root: Path) -> None:
 
     def store(changed: Catalog, projects: set[str] | None) -> int:
         written = 0
-        for name, content in pages(changed, read, publishers={}, changed=projects):
+        for name, content in pages(Index.of(changed), read, publishers={}, changed=projects):
             file = root / "targets" / name
             if not file.is_file() or file.read_bytes() != content:
                 file.parent.mkdir(parents=True, exist_ok=True)

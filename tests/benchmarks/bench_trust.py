@@ -21,7 +21,7 @@ from dragoman_registry.files import write
 from dragoman_registry.index.catalog import Types
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
-from dragoman_registry.publisher.folder import encode, index_files
+from dragoman_registry.publisher.index_records import Index, encode
 from dragoman_registry.sources import open_source
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key
 from dragoman_registry.trust.roles import patterns
@@ -110,7 +110,7 @@ def publishing(root: Path) -> None:
         mine = catalog.projects[number * 10 : number * 10 + 10]
         repository.delegate(f"pub-p{number}", key, [path for each in mine for path in patterns(each.project)])
     types = {kind.name: project.project for project in catalog.projects for kind in project.types}
-    for name, data in index_files(catalog).items():
+    for name, data in Index.of(catalog).files.items():
         digest = repository.vouch("advisories" if name == "advisories" else "index", name, data)
         write(root / f"targets/{digest}.{name}", data)
     data = encode(Types(types=types))

@@ -215,15 +215,16 @@ def test_an_operator_cannot_bring_in_a_name_that_readers_refuse(call: Callable[.
 
 def test_every_page_has_a_policy_and_no_markup_of_strangers(case: Case, tmp_path: Path):
     """Also where records did not go through any check: they are text wherever they stand."""
+    from dragoman_registry.publisher.index_records import Index
     from dragoman_registry.publisher.pages import pages
 
     driver = wheelhouse.Driver("evil", label=MARKUP, summary=MARKUP).write(tmp_path)
     publish.build([driver], to=case.root, sign=None)
     catalog = Registry("r", str(case.root), trust=wheelhouse.TrustedPath()).catalog()
-    texts = {"project": MARKUP, "yanked": MARKUP, "deprecated": MARKUP, "plugin": MARKUP}
-    for entry in catalog.projects:
+    for number, entry in enumerate(catalog.projects):
+        texts = {"project": f"{MARKUP}{number}", "yanked": MARKUP, "deprecated": MARKUP, "plugin": MARKUP}
         for key in ("project", "plugin"):
-            object.__setattr__(entry, key, MARKUP)
+            object.__setattr__(entry, key, texts[key])
         for one in entry.releases:
             for key, value in texts.items():
                 object.__setattr__(one, key, value)
@@ -232,7 +233,7 @@ def test_every_page_has_a_policy_and_no_markup_of_strangers(case: Case, tmp_path
                 object.__setattr__(file, "requires_python", MARKUP)
                 object.__setattr__(file, "sha256", MARKUP)
     count = 0
-    for name, data in pages(catalog, lambda _: None, publishers={MARKUP: MARKUP}):
+    for name, data in pages(Index.of(catalog), lambda _: None, publishers={f"{MARKUP}0": MARKUP}):
         if name.endswith(".html"):
             page, count = data.decode(), count + 1
             assert "<script>alert(1)" not in page, name

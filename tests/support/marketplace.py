@@ -15,6 +15,7 @@ from dragoman_registry.index.search_summaries import summarise
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.edit import editing
 from dragoman_registry.publisher.folder import write_index
+from dragoman_registry.publisher.index_records import Index
 from dragoman_registry.publisher.pages import catalogue_pages
 from dragoman_registry.trust.roles import PUBLISHER, patterns
 from dragoman_registry.wheels.manifest import DatabaseType
@@ -214,7 +215,7 @@ def signed(root: Path, count: int, *, of_each: int = 20) -> Path:
                 edit.repository.adopt(role, edit.repository.pending()[role])
             types = {project.types[0].name: project.project for project in made.projects}
             names = {project.project for project in made.projects}
-            write_index(root, edit.repository, made, types=types, changed=names)
+            write_index(root, edit.repository, Index.of(made), types=types, changed=names)
     return root
 
 

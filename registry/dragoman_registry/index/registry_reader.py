@@ -45,6 +45,24 @@ class _Names(msgspec.Struct, frozen=True):
     projects: tuple[_Name, ...]
 
 
+class _Wheel(msgspec.Struct, frozen=True, gc=False):
+    file: str
+    sha256: str
+
+
+class _Release(msgspec.Struct, frozen=True):
+    wheels: tuple[_Wheel, ...]
+
+
+class _Driver(msgspec.Struct, frozen=True):
+    releases: tuple[_Release, ...]
+
+
+class _Wheels(msgspec.Struct, frozen=True):
+    projects: tuple[_Driver, ...]
+    libraries: tuple[_Wheel, ...] = ()
+
+
 class Registry:
     """A configured registry, read on each call.
 
@@ -74,6 +92,15 @@ class Registry:
         if faults:
             raise _invalid(self.url("catalog"), [fault.reason for fault in faults])
         return catalog
+
+    def digests(self) -> dict[str, str]:
+        """Map the file name of every wheel in the catalog to its digest; decode nothing else. Raises as `catalog`."""
+        try:
+            catalog = decode(self.index_file("catalog"), _Wheels)
+        except Unreadable as error:
+            raise _invalid(self.url("catalog"), [str(error)]) from error
+        of_drivers = (wheel for project in catalog.projects for release in project.releases for wheel in release.wheels)
+        return {wheel.file: wheel.sha256 for wheel in (*of_drivers, *catalog.libraries)}
 
     def _keep_names(self, names: _Names) -> None:
         """Keep its claims, including those of records that are left out."""

@@ -142,6 +142,11 @@ def encode(summaries: Iterable[Summary]) -> bytes:
     return msgspec.json.encode(_File(drivers=tuple(summaries))) + b"\n"
 
 
+def rows(data: bytes) -> tuple[Summary, ...]:
+    """Decode rows. Raises Unreadable if any is malformed."""
+    return decode(data, _File).drivers
+
+
 def read(registry: Registry, *, on_fault: OnFault | None = None) -> tuple[Summary, ...]:
     """Read the rows of a registry, without versions that its advisories hold back. Blocks.
 
@@ -155,17 +160,17 @@ def read(registry: Registry, *, on_fault: OnFault | None = None) -> tuple[Summar
     """
     data = registry.index_file(NAME)
     try:
-        drivers = decode(data, _File).drivers
+        drivers = rows(data)
     except Unreadable as error:
         try:
-            rows = decode(data, _Rows).drivers if on_fault else ()
+            texts = decode(data, _Rows).drivers if on_fault else ()
         except Unreadable:
-            rows = ()
-        if not rows or on_fault is None:
+            texts = ()
+        if not texts or on_fault is None:
             registry.refuse_newer(NAME, data)
             message = f"{registry.url(NAME)} is malformed: {error}"
             raise IndexInvalidError(message, hint="dragoman registry verify FOLDER") from error
-        drivers = tuple(_readable(rows, on_fault))
+        drivers = tuple(_readable(texts, on_fault))
     quarantined = registry.advisories().quarantined
     return tuple(_without(summary, quarantined) if summary.project in quarantined else summary for summary in drivers)
 

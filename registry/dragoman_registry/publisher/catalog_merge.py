@@ -6,7 +6,8 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dragoman_registry.index.catalog import Catalog, Project, Release
+from dragoman_registry.index.catalog import Project, Release
+from dragoman_registry.index.search_summaries import summarise
 from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.host_environment import provided_projects
 from dragoman_registry.wheels.packaging_parsers import parse_version, project_name
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from dragoman_registry.index.catalog import Catalog
+    from dragoman_registry.index.search_summaries import Summary
     from dragoman_registry.wheels.manifest import Manifest
     from dragoman_registry.wheels.metadata_checks import WheelReport
+
+    from .index_records import Index
 
 
 def releases(catalog: Catalog) -> Iterator[Release]:
@@ -32,22 +37,24 @@ def wheels(catalog: Catalog) -> Iterator[WheelFile]:
     yield from catalog.libraries
 
 
-def immutable(catalog: Catalog, reports: dict[Path, WheelReport]) -> Iterator[Fault]:
+def immutable(index: Index, reports: dict[Path, WheelReport]) -> Iterator[Fault]:
     """Find files that are already published with other bytes."""
-    listed = {wheel.file: wheel for wheel in wheels(catalog)}
+    projects = {project_of(path.name) for path in reports}
+    listed = {wheel.file: wheel for project in projects for wheel in index.wheels(project)}
     for path, report in reports.items():
         if path.name in listed and listed[path.name].sha256 != report.sha256:
             yield Fault("immutable", "It is already published with other bytes; raise the version.", path.name)
 
 
-def merged(catalog: Catalog, reports: dict[Path, WheelReport], stamp: str) -> tuple[Catalog, list[Fault]]:
-    """Add wheels to a catalog; return it with the faults."""
-    libraries = {wheel.file: wheel for wheel in catalog.libraries}
+def merged(index: Index, reports: dict[Path, WheelReport], stamp: str) -> tuple[Index, list[Fault]]:
+    """Add wheels to an index; return it with the faults."""
+    libraries = {wheel.file: wheel for wheel in index.libraries}
     for path, report in reports.items():
         if report.manifest is None:
             libraries.setdefault(path.name, _wheel_file(path.name, report, stamp))
-    projects = {project.project: project for project in catalog.projects}
-    claims = _Taken(projects.values())
+    names = {project_of(path.name) for path, report in reports.items() if report.manifest is not None}
+    projects = {name: project for name in names if (project := index.project(name)) is not None}
+    claims = _Taken(index.rows.values())
     faults: list[Fault] = []
     for path, report in reports.items():
         if report.manifest is not None:
@@ -58,9 +65,8 @@ def merged(catalog: Catalog, reports: dict[Path, WheelReport], stamp: str) -> tu
             faults += problems
             if not problems:
                 _add(projects, libraries, _wheel_file(path.name, report, stamp), report)
-                claims.add(projects[project_of(path.name)])
-    ordered = tuple(projects[name] for name in sorted(projects))
-    return Catalog(projects=ordered, libraries=tuple(libraries[name] for name in sorted(libraries))), faults
+                claims.add(summarise(projects[project_of(path.name)]))
+    return index.with_drivers(projects.values(), libraries=[libraries[name] for name in sorted(libraries)]), faults
 
 
 def _wheel_file(file: str, report: WheelReport, stamp: str) -> WheelFile:
@@ -83,14 +89,15 @@ def _key(file: str) -> tuple[str, str]:
 class _Taken:
     """The project that owns each plugin and each type."""
 
-    def __init__(self, projects: Iterable[Project]) -> None:
+    def __init__(self, rows: Iterable[Summary]) -> None:
         self._plugins, self._types = dict[str, str](), dict[str, str]()
-        for project in projects:
-            self.add(project)
+        for row in rows:
+            self.add(row)
 
-    def add(self, project: Project) -> None:
-        self._plugins[project.plugin] = project.project
-        self._types |= {kind.name: project.project for kind in project.types}
+    def add(self, row: Summary) -> None:
+        self._plugins[row.plugin] = row.project
+        for kind in row.types:
+            self._types[kind] = row.project
 
     def conflicts(self, file: str, manifest: Manifest) -> Iterator[Fault]:
         """Find plugins and types of a driver that belong to other projects."""

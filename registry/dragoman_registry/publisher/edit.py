@@ -22,7 +22,8 @@ from dragoman_registry.wheels.manifest import MAX_MANIFEST
 from dragoman_registry.wheels.wheel_file import project_of
 
 from .catalog_merge import wheels
-from .folder import Own, belongs, write_index, writing
+from .folder import Own, belongs, read_index, write_index, writing
+from .index_records import Index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,10 +61,10 @@ def editing(
     with writing(path), locked(path):
         edit = Edit(path, keys, sign, now)
         if is_unfinished(path):
-            sweep_leftovers(path, files_in_use(path, edit.catalog, edit.repository))
+            sweep_leftovers(path, files_in_use(path, edit.index.catalog(), edit.repository))
             if edit.repository.can_sign(*ONLINE):  # killed work may have left pages newer than the catalog
-                every = {project.project for project in edit.catalog.projects}
-                write_index(path, edit.repository, edit.catalog, types=edit.types, changed=every)
+                every = set(edit.index.records)
+                write_index(path, edit.repository, edit.index, types=edit.types, changed=every)
         with recorded(path):
             yield edit
 
@@ -72,22 +73,28 @@ def _unsigned(path: Path) -> bool:
     return (path / "targets").is_dir() and any((path / "targets").iterdir())
 
 
+def refuse_unsigned(path: Path) -> None:
+    """Raise RegistryError if a folder without signatures holds a registry's files."""
+    if _unsigned(path):
+        hint = "publish its wheels in a new registry: dragoman registry build WHEELS --to FOLDER"
+        raise RegistryError(f"{path} is an unsigned registry", hint=hint, code="not-signed")
+
+
 class Edit:
-    """One operation on a registry: its repository, and the catalog and types as they were at the start."""
+    """One operation on a registry: its repository, and the index and types as they were at the start."""
 
     def __init__(
         self, path: Path, keys: Path | None = None, sign: Path | None = None, now: datetime | None = None
     ) -> None:
         self.path = path
         self.stamp = (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.catalog, self.types = Catalog(), dict[str, str]()
+        self.index, self.types = Index.of(Catalog()), dict[str, str]()
         if exists(path):
             self.repository = Repository(path, Keys(keys or beside(path), *([sign] if sign else [])), now=now)
             registry = Registry("registry", str(path), trust=Own(self.repository))
-            self.catalog, self.types = registry.catalog(), registry.types()
-        elif _unsigned(path):
-            hint = "publish its wheels in a new registry: dragoman registry build WHEELS --to FOLDER"
-            raise RegistryError(f"{path} is an unsigned registry", hint=hint, code="not-signed")
+            self.index, self.types = read_index(path, self.repository, registry), registry.types()
+        else:
+            refuse_unsigned(path)
         self._by_key = sign is not None
 
     def claims(self, reports: Mapping[Path, WheelReport]) -> Iterator[Fault]:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
+from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
 from dragoman_registry.files import add_name, below, read_plain, write_below
 from dragoman_registry.index import search_summaries
-from dragoman_registry.index.catalog import Advisories, Catalog, Types
+from dragoman_registry.index.catalog import Types
 from dragoman_registry.index.registry_reader import MAX_INDEX
 from dragoman_registry.names import BESIDE, DIGEST, INDEX, PROJECT, TARGET, VERSION, WHEEL
 from dragoman_registry.trust.roles import digest_name, publishers_of, roles_of, served_name
 from dragoman_registry.trust.trust import SignedFile
+from dragoman_registry.validation import Unreadable
 
-from .catalog_merge import releases
-from .pages import encode, pages
+from .index_records import FILES, Index, encode
+from .pages import FRONT, is_made_by_this_code, pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from dragoman_registry.index.registry_reader import Registry
     from dragoman_registry.trust.trust import Publisher
     from dragoman_registry.trust.tuf_repository import Repository
     from dragoman_registry.wheels.metadata_checks import WheelReport
@@ -110,7 +112,7 @@ def write_wheel(root: Path, path: Path, report: WheelReport, side_files: Mapping
 def write_new(root: Path, name: str, data: bytes) -> None:
     """Write a file of a registry unless it already holds these bytes."""
     file = below(root, name)
-    if not file.is_file() or file.read_bytes() != data:
+    if not file.is_file() or file.stat().st_size != len(data) or file.read_bytes() != data:
         write_below(root, name, data)
 
 
@@ -130,20 +132,19 @@ def add_digest_names(root: Path, repository: Repository, projects: Collection[st
                     add_name(file, below(root, f"targets/{digest_name(path, signed.hashes['sha256'])}"))
 
 
-def index_files(catalog: Catalog, summaries: Iterable[search_summaries.Summary] | None = None) -> dict[str, bytes]:
-    """Build the files of the index that follow from the catalog; `summaries` are its rows, if the caller has them."""
-    if summaries is None:
-        summaries = map(search_summaries.summarise, catalog.projects)
-    advisories = Advisories()
-    for release in releases(catalog):
-        instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
-        for status in ("quarantined", "yanked", "deprecated"):
-            if (reason := getattr(release, status)) is not None:
-                getattr(advisories, status).setdefault(release.project, {})[release.version] = reason + instead
-    return {
-        "advisories": encode(advisories), "catalog": encode(catalog),
-        search_summaries.NAME: search_summaries.encode(summaries),
-    }  # fmt: skip
+def read_index(root: Path, repository: Repository, registry: Registry) -> Index:
+    """Read the signed index of one's own registry: as text where this code wrote it, else record by record.
+
+    Raises:
+        IndexInvalidError: A file is missing or malformed.
+        IntegrityError: A file differs from the signed one.
+    """
+    signed = {name: repository.signed(_OF[name], name) for name in FILES}
+    digests = {name: file.hashes["sha256"] for name, file in signed.items() if file is not None}
+    if digests.keys() == set(FILES) and is_made_by_this_code(end_reader(root)(FRONT), digests):
+        with suppress(Unreadable):
+            return Index.read({name: registry.index_file(name) for name in FILES})
+    return Index.of(registry.catalog())
 
 
 def reader(root: Path) -> Callable[[str], bytes | None]:
@@ -177,15 +178,14 @@ def end_reader(root: Path) -> Callable[[str], bytes | None]:
 def write_index(
     root: Path,
     repository: Repository,
-    catalog: Catalog,
+    index: Index,
     *,
     types: dict[str, str] | None = None,
     changed: Collection[str] = (),
 ) -> None:
-    """Write the files of a catalog, then the metadata that names them, in an order that survives a crash."""
+    """Write the files of an index, then the metadata that names them, in an order that survives a crash."""
     targets, served_names = root / "targets", set()
-    summaries = list(map(search_summaries.summarise, catalog.projects))
-    files = index_files(catalog, summaries)
+    files = dict(index.files)
     if types is not None:
         files["types"] = encode(Types(types=dict(sorted(types.items()))))
     for name, data in files.items():
@@ -196,18 +196,22 @@ def write_index(
             write_below(targets, served, data)
     names = publishers_of(repository.targets)
     # Tools that ignore signatures read the index under its plain names.
-    page_files = pages(
-        catalog, reader(root), publishers=names, changed=changed, read_end=end_reader(root), summaries=summaries
-    )
+    page_files = pages(index, reader(root), publishers=names, changed=changed, read_end=end_reader(root))
     for name, data in chain(page_files, files.items()):
         write_new(root, place_of(name), data)
     add_digest_names(root, repository, changed)
     done = repository.commit()
     projects = [targets / "wheels" / name for name in changed]
     for folder in (root, root / "drivers", root / "metadata", targets, targets / "simple", *projects):
-        for draft in folder.glob(".*.tmp"):  # left by a killed process, since we hold the lock
+        for draft in _drafts(folder):  # left by a killed process, since we hold the lock
             draft.unlink()
     for name in files if done else ():
         for file in targets.glob(f"*.{name}"):  # keep the previous state for current readers
             if file.name not in served_names:
                 file.unlink()
+
+
+def _drafts(folder: Path) -> list[Path]:
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        return [Path(entry.path) for entry in entries if entry.name.startswith(".") and entry.name.endswith(".tmp")]
+    return []

@@ -21,6 +21,7 @@ from dragoman_registry.wheels.archive_checks import inspect_apart
 
 from .catalog_merge import releases, wheels
 from .folder import belongs, place_of, reader, writing
+from .index_records import Index
 from .pages import pages
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _copy_files(location: str, to: Path, registry: Registry, repository: Reposit
             else:
                 lost[wheel.path] = replace(report.faults[0], where=wheel.path)
     catalog, without = _whole_releases(catalog, lost)
-    for name, data in pages(catalog, reader(to), publishers=publishers_of(repository.targets)):
+    for name, data in pages(Index.of(catalog), reader(to), publishers=publishers_of(repository.targets)):
         write_below(to, place_of(name), data)
     return [*left_out, *strangers, *unsigned, *lost.values(), *without]
 

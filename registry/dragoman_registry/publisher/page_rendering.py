@@ -23,7 +23,6 @@ FOLDER = Path(__file__).parent / "page_templates"
 # C0 except tab and line feed, DEL, C1, and the controls that reorder or hide text.
 _HIDDEN = [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]
 _SHOWN = {code: f"\\u{code:04x}" for code in [*_HIDDEN, *range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)]}
-_ROW = ("file", "label", "version", "summary", "types", "can", "reaches")
 _ADDRESS = re.compile(r"(https?://[^\s/]|mailto:[^\s@]+@)", re.IGNORECASE)
 
 
@@ -49,18 +48,33 @@ def fill(name: str, *, script: str = "", **values: object) -> bytes:
     return _environment().get_template(name).render(values, **marked).encode()
 
 
-def list_row(**texts: str) -> Markup:
+def list_row(
+    *,
+    file: str = "",
+    label: str = "",
+    version: str = "",
+    summary: str = "",
+    types: str = "",
+    can: str = "",
+    reaches: str = "",
+) -> Markup:
     """Build the row of a driver in a list; without texts, the empty row that a script fills.
 
     A list has thousands of rows, and the engine would take most of the time of a publication for them.
     """
-    text = {key: escape(clean(texts.get(key, ""))) for key in _ROW}
     return Markup(
-        f'<li><h2><a href="{text["file"]}" data-at="label">{text["label"]}</a> '
-        f'<span class="version" data-at="version">{text["version"]}</span></h2>'
-        f'<p data-at="summary">{text["summary"]}</p><p class="facts"><code data-at="types">{text["types"]}</code>'
-        f'<span data-at="can">{text["can"]}</span><span data-at="reaches">{text["reaches"]}</span></p></li>'
+        f'<li><h2><a href="{_shown_text(file)}" data-at="label">{_shown_text(label)}</a> '
+        f'<span class="version" data-at="version">{_shown_text(version)}</span></h2>'
+        f'<p data-at="summary">{_shown_text(summary)}</p><p class="facts"><code data-at="types">{_shown_text(types)}'
+        f'</code><span data-at="can">{_shown_text(can)}</span><span data-at="reaches">{_shown_text(reaches)}</span>'
+        "</p></li>"
     )
+
+
+def _shown_text(text: str) -> str:
+    """Make text safe HTML; most of the texts of thousands of rows are that as they are."""
+    markup = "&" in text or "<" in text or ">" in text or '"' in text or "'" in text
+    return text if not markup and text.isprintable() else escape(clean(text))
 
 
 @cache
@@ -118,7 +132,7 @@ def clean(text: str) -> str:
 def embedded(value: object) -> str:
     """Encode a value as JSON that cannot close its HTML element."""
     written = msgspec.json.encode(value).decode()
-    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").translate(_SHOWN)
+    return clean(written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 @cache

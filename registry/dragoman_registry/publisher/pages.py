@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache, lru_cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from dragoman_registry.index import catalog, search_summaries
 from dragoman_registry.index.release_documents import MAX_TEXT, Documents, read_documents
-from dragoman_registry.index.search_summaries import offered, standing, summarise
+from dragoman_registry.index.search_summaries import offered, standing
 from dragoman_registry.names import marked
 from dragoman_registry.wheels.manifest import decode, describe_reach, plain_permissions
 from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version
 from dragoman_registry.wheels.wheel_file import project_of
 
+from . import index_records, page_rendering
+from .index_records import FILES, encode
 from .page_rendering import FOLDER, Markup, address, capitalised, clean, embedded, fill, list_row, markdown, size, words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from dragoman_registry.index.catalog import Catalog, Project, Release
+    from dragoman_registry.index.catalog import Project, Release
     from dragoman_registry.index.release_documents import Read
     from dragoman_registry.index.search_summaries import Summary
     from dragoman_registry.wheels.manifest import Manifest
     from dragoman_registry.wheels.wheel_file import WheelFile
+
+    from .index_records import Index
 
     Listed = tuple[WheelFile, str | None, str | None]
 
@@ -40,48 +44,66 @@ META = {"api-version": "1.4"}
 
 
 def pages(
-    catalog: Catalog,
+    index: Index,
     read: Read,
     *,
     publishers: Mapping[str, str],
     changed: Collection[str] | None = None,
     read_end: Read | None = None,
-    summaries: Sequence[Summary] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """Build the pages as pairs of path below `targets/` and content; the same input yields the same bytes.
 
     Args:
-        catalog: The registry's catalog.
+        index: The registry's index.
         read: Returns a file by its path below `targets/`, or None if it is missing.
         publishers: Maps each project to its publisher.
         changed: Projects whose documents may be new; pages of other projects are built only if their catalog entry
             has changed since. None for every page.
         read_end: Returns at least the last 128 bytes of a file, or None if it is missing; by default `read`.
-        summaries: The rows of the catalog's drivers, if the caller has them.
     """
-    for project in catalog.projects:
-        name, publisher = f"../{page_of(project.project)}", publishers.get(project.project, "")
-        stamp = _stamp(project, publisher)
-        if changed is not None and project.project not in changed:
+    for project_name, record in index.records.items():
+        name, publisher = f"../{page_of(project_name)}", publishers.get(project_name, "")
+        stamp = _stamp(publisher.encode(), record)
+        if changed is not None and project_name not in changed:
             end = (read_end or read)(name)
-            if end is not None and end.endswith(f"<!-- {stamp} -->\n".encode()):
+            if end is not None and end.endswith(_ending(stamp)):
                 continue
+        if (project := index.project(project_name)) is None:
+            continue
         # The page for people comes last and carries the stamp: if it is up to date, the others are too.
         yield from project_pages(project)
         if project.releases:
             yield name, driver_page(project, read, publisher=publisher, stamp=stamp)
-    yield from other_pages(catalog)
-    yield from catalogue_pages(summaries or list(map(summarise, catalog.projects)))
+    yield from other_pages(index)
+    yield from catalogue_pages(index.rows.values(), stamp=index_stamp(index.digests))
 
 
-def _stamp(*made_from: object) -> str:
-    return hashlib.sha256(_generator() + msgspec.msgpack.encode(made_from)).hexdigest()
+def index_stamp(digests: Mapping[str, str]) -> str:
+    """Return the stamp of the front page that is made with an index: it names the code and the files of the index."""
+    return _stamp(*(digests[name].encode() for name in FILES))
+
+
+def is_made_by_this_code(front_page: bytes | None, digests: Mapping[str, str]) -> bool:
+    """Check whether this very code made the front page together with an index whose files have these digests.
+
+    What is signed decides what is true; this only tells whether it is also what this code would write.
+    """
+    return front_page is not None and front_page.endswith(_ending(index_stamp(digests)))
+
+
+def _stamp(*made_from: bytes) -> str:
+    return hashlib.sha256(b"\n".join((_generator(), *made_from))).hexdigest()
+
+
+def _ending(stamp: str) -> bytes:
+    return f"<!-- {stamp} -->\n".encode()
 
 
 @cache
 def _generator() -> bytes:
-    """Return a digest of every file that affects the pages."""
-    files = [Path(__file__), Path(__file__).with_name("page_rendering.py"), *sorted(FOLDER.iterdir())]
+    """Return a digest of every file that affects the index and the pages."""
+    modules = [__file__, index_records.__file__, page_rendering.__file__, search_summaries.__file__, catalog.__file__]
+    files = [*map(Path, modules), *sorted(FOLDER.iterdir())]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 
@@ -90,7 +112,7 @@ def page_of(project: str) -> str:
     return f"drivers/{project}.html"
 
 
-def catalogue_pages(summaries: Iterable[Summary]) -> Iterator[tuple[str, bytes]]:
+def catalogue_pages(summaries: Iterable[Summary], *, stamp: str = "") -> Iterator[tuple[str, bytes]]:
     """Build the front page, and a full page if the front page cannot show every driver without JavaScript."""
     drivers = sorted(summaries, key=lambda driver: driver.plugin)
     rows = [_row(driver) for driver in drivers]
@@ -110,7 +132,8 @@ def catalogue_pages(summaries: Iterable[Summary]) -> Iterator[tuple[str, bytes]]
             apis=apis,
             capabilities=can,
             data=Markup(embedded(_data(drivers, apis, can))),
-        ),
+        )
+        + _ending(stamp),
     )
 
 
@@ -121,7 +144,7 @@ def _row(driver: Summary) -> Markup:
         version=_version(driver),
         summary=driver.summary,
         types=", ".join(driver.types),
-        can=", ".join(map(words, driver.capabilities)),
+        can=_abilities(driver.capabilities),
         reaches=_reaches(driver),
     )
 
@@ -134,6 +157,11 @@ def _reaches(driver: Summary) -> str:
     return _reach(driver.candidates[0].permissions) if driver.candidates else ""
 
 
+@lru_cache(maxsize=1024)
+def _abilities(capabilities: tuple[str, ...]) -> str:
+    return ", ".join(map(words, capabilities))
+
+
 @lru_cache(maxsize=1024)  # thousands of drivers share a few
 def _reach(permissions: tuple[str, ...]) -> str:
     return f"reaches {describe_reach(permissions)}"
@@ -141,9 +169,8 @@ def _reach(permissions: tuple[str, ...]) -> str:
 
 def _apis(drivers: Sequence[Summary]) -> dict[str, set[str]]:
     """Map each API version that the drivers' ranges name to the ranges that include it."""
-    ranges = {
-        candidate.host_api: parse_range(candidate.host_api) for driver in drivers for candidate in driver.candidates
-    }
+    texts = {candidate.host_api: None for driver in drivers for candidate in driver.candidates}
+    ranges = {text: parse_range(text) for text in texts}
     versions = {spec.version.removesuffix(".*") for version_range in ranges.values() for spec in version_range}
     texts_by_version = {
         version: {text for text, version_range in ranges.items() if version_range.contains(version, prereleases=True)}
@@ -154,7 +181,14 @@ def _apis(drivers: Sequence[Summary]) -> dict[str, set[str]]:
 
 def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str]) -> dict[str, object]:
     reaches = sorted({_reaches(driver) for driver in drivers})
+    reach_places = {reach: place for place, reach in enumerate(reaches)}
     range_sets = list(apis.values())
+    places = {name: place for place, name in enumerate(can)}
+
+    @cache  # thousands of drivers share a few
+    def fitting(ranges: tuple[str, ...]) -> list[int]:
+        return [place for place, texts in enumerate(range_sets) if any(text in texts for text in ranges)]
+
     return {
         "apis": list(apis),
         "can": list(map(words, can)),
@@ -166,14 +200,10 @@ def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str])
                 clean(marked(driver.label)),
                 clean(driver.summary),
                 driver.types,
-                [can.index(name) for name in driver.capabilities],
+                [places[name] for name in driver.capabilities],
                 _version(driver),
-                [
-                    at
-                    for at, ranges in enumerate(range_sets)
-                    if any(candidate.host_api in ranges for candidate in driver.candidates)
-                ],
-                reaches.index(_reaches(driver)),
+                fitting(tuple([candidate.host_api for candidate in driver.candidates])),
+                reach_places[_reaches(driver)],
             )
             for driver in drivers
         ],
@@ -200,7 +230,7 @@ def driver_page(project: Project, read: Read, *, publisher: str, stamp: str) -> 
         report=documents.report,
         results=_results(documents),
     )
-    return page + f"<!-- {stamp} -->\n".encode()
+    return page + _ending(stamp)
 
 
 def _manifest(release: Release, read: Read) -> Manifest | None:
@@ -257,26 +287,29 @@ def project_pages(project: Project) -> Iterator[tuple[str, bytes]]:
         yield from _both(project.project, [(w, r.yanked, r.plugin) for r in offered for w in r.wheels])
 
 
-def other_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
+def other_pages(index: Index) -> Iterator[tuple[str, bytes]]:
     """Build the pages of the libraries, and those that list every project."""
     libraries: dict[str, list[Listed]] = {}
-    for wheel in catalog.libraries:
+    for wheel in index.libraries:
         libraries.setdefault(project_of(wheel.file), []).append((wheel, None, None))
     for name, files in sorted(libraries.items()):
         yield from _both(name, files)
-    drivers = [p.project for p in catalog.projects if any(release.quarantined is None for release in p.releases)]
-    names = sorted({*drivers, *libraries})
+    hidden = {name for name, row in index.rows.items() if not row.newest}
+    hidden |= {name for name in index.advisories.quarantined if not _offers(index.project(name))}
+    names = sorted({*(index.records.keys() - hidden), *libraries})
     yield "simple/index.v1+json", encode({"meta": META, "projects": [{"name": name} for name in names]})
-    links = [
-        {"href": f"{name}/", "text": name, "metadata": "", "requires_python": "", "yanked": None} for name in names
-    ]
-    yield "simple/index.html", fill("simple.html", title="Projects", links=links)
+    links = Markup("".join(f'<a href="{escape(name)}/">{escape(name)}</a><br>\n' for name in names))
+    yield "simple/index.html", fill("simple.html", title="Projects", rows=links, links=())
+
+
+def _offers(project: Project | None) -> bool:
+    return project is not None and any(release.quarantined is None for release in project.releases)
 
 
 def _both(project: str, files: list[Listed]) -> Iterator[tuple[str, bytes]]:
     yield f"simple/{project}/index.v1+json", _json_page(project, files)
     links = [_link(wheel, yanked) for wheel, yanked, _ in files]
-    yield f"simple/{project}/index.html", fill("simple.html", title=project, links=links)
+    yield f"simple/{project}/index.html", fill("simple.html", title=project, rows="", links=links)
 
 
 def _json_page(project: str, files: list[Listed]) -> bytes:
@@ -306,8 +339,3 @@ def _link(wheel: WheelFile, yanked: str | None) -> dict[str, str | None]:
         "requires_python": wheel.requires_python,
         "yanked": yanked,
     }
-
-
-def encode(value: object) -> bytes:
-    """Encode a file that people may read, too."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

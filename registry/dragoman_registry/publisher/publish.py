@@ -10,6 +10,7 @@ from dragoman_api.errors import ConfigurationError, PluginNotFoundError
 from dragoman_api.wording import failure
 from dragoman_registry.files import locked
 from dragoman_registry.index.catalog import Catalog, Release
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.isolation import Apart
 from dragoman_registry.names import PLUGIN, PROJECT, TYPE
 from dragoman_registry.names import PUBLISHER as PUBLISHER_NAME
@@ -23,10 +24,10 @@ from dragoman_registry.wheels.archive_checks import inspect, inspect_apart
 from dragoman_registry.wheels.packaging_parsers import project_name
 from dragoman_registry.wheels.wheel_file import project_of
 
-from .catalog_merge import immutable, merged, releases
-from .catalog_merge import wheels as wheels_of
-from .edit import OWNER, Edit, editing, reading, record_files
-from .folder import add_digest_names, write_index, write_wheel, writing
+from .catalog_merge import immutable, merged
+from .edit import OWNER, Edit, editing, reading, record_files, refuse_unsigned
+from .folder import Own, add_digest_names, write_index, write_wheel, writing
+from .index_records import Index
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -51,6 +52,12 @@ def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetim
         ConfigurationError: The folder holds other files, or the keys would be inside it.
         RegistryError: It cannot be written (code ``registry-not-written``).
     """
+    _begin(path, keys, days=days, now=now)
+    return Repository(path, Keys(keys or beside(path))).root_digest
+
+
+def _begin(path: Path, keys: Path | None, *, days: int = YEAR, now: datetime | None) -> None:
+    """Make an empty registry unless there is one."""
     folder = Keys(keys or beside(path))
     with writing(path):
         if not exists(path):
@@ -63,8 +70,7 @@ def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetim
             for name in ("metadata", "targets/wheels", "targets/docs"):
                 (path / name).mkdir(parents=True, exist_ok=True)
             with locked(path):
-                write_index(path, Repository(path, folder, now=now, new_days=days), Catalog(), types={})
-        return Repository(path, folder).root_digest
+                write_index(path, Repository(path, folder, now=now, new_days=days), Index.of(Catalog()), types={})
 
 
 def build(
@@ -102,14 +108,20 @@ def build(
         RegistryError: It cannot be written; earlier releases stay published.
     """
     if not dry_run:
-        init(to, keys=keys, now=now)
+        _begin(to, keys, now=now)
     with (reading if dry_run else editing)(to, keys, sign, now) as edit:
-        reports, catalog, faults = _judge(edit, wheels)
+        reports, index, faults = _judge(edit, wheels)
         refuse(faults)
         if not dry_run:
-            _publish(edit, reports, beside or {}, catalog)
-    names = {path.name for path in reports}
-    return [release for release in releases(catalog) if names & {wheel.file for wheel in release.wheels}]
+            _publish(edit, reports, beside or {}, index)
+    return _releases_of(index, {path.name for path in reports})
+
+
+def _releases_of(index: Index, files: Collection[str]) -> list[Release]:
+    """List the releases of drivers that any of these wheels belongs to."""
+    projects = (index.project(name) for name in sorted({project_of(file) for file in files}))
+    every = (release for project in projects if project is not None for release in project.releases)
+    return [release for release in every if any(wheel.file in files for wheel in release.wheels)]
 
 
 def look(wheels: Iterable[Path], *, to: Path) -> list[Fault]:
@@ -132,20 +144,24 @@ def published(path: Path) -> dict[str, str]:
         TrustError: A signature is invalid.
         IntegrityError: The catalog differs from the signed one.
     """
-    return {wheel.file: wheel.sha256 for wheel in wheels_of(Edit(path).catalog)}
+    if not exists(path):
+        refuse_unsigned(path)
+        return {}
+    repository = Repository(path, Keys(beside(path)))
+    return Registry("registry", str(path), trust=Own(repository)).digests()
 
 
-def _judge(edit: Edit, wheels: Iterable[Path]) -> tuple[dict[Path, WheelReport], Catalog, list[Fault]]:
-    """Inspect wheels, and return the catalog extended with them if there is no fault."""
+def _judge(edit: Edit, wheels: Iterable[Path]) -> tuple[dict[Path, WheelReport], Index, list[Fault]]:
+    """Inspect wheels, and return the index extended with them if there is no fault."""
     reports = {path: inspect(path, native=True) for path in wheels}
     faults = [replace(fault, where=path.name) for path, report in reports.items() for fault in report.faults]
-    faults += [*immutable(edit.catalog, reports), *edit.claims(reports)]
-    catalog, conflicts = (edit.catalog, []) if faults else merged(edit.catalog, reports, edit.stamp)
-    return reports, catalog, [*faults, *conflicts]
+    faults += [*immutable(edit.index, reports), *edit.claims(reports)]
+    index, conflicts = (edit.index, []) if faults else merged(edit.index, reports, edit.stamp)
+    return reports, index, [*faults, *conflicts]
 
 
 def _publish(
-    edit: Edit, reports: Mapping[Path, WheelReport], side_files: Mapping[str, Mapping[str, bytes]], catalog: Catalog
+    edit: Edit, reports: Mapping[Path, WheelReport], side_files: Mapping[str, Mapping[str, bytes]], index: Index
 ) -> None:
     """Write wheels, sign for their publishers, and accept them if the registry's keys are available."""
     repository, types = edit.repository, dict(edit.types)
@@ -173,7 +189,7 @@ def _publish(
         for role in waiting:
             repository.adopt(role, pending[role])
         changed = {project_of(path.name) for path in reports}
-        write_index(edit.path, repository, catalog, types=types if types != edit.types else None, changed=changed)
+        write_index(edit.path, repository, index, types=types if types != edit.types else None, changed=changed)
 
 
 def mark(
@@ -200,25 +216,25 @@ def mark(
         PLUGIN.check(replaced_by)
     with editing(path, keys, now=now) as edit:
         edit.repository.expect(*ONLINE, "advisories")
-        matches = [r for r in releases(edit.catalog) if project in (r.project, r.plugin) and r.version == version]
+        names = [row.project for row in edit.index.rows.values() if project in (row.project, row.plugin)]
+        drivers = [driver for name in names if (driver := edit.index.project(name)) is not None]
+        matches = [(driver, r) for driver in drivers for r in driver.releases if r.version == version]
         if not matches:
             raise PluginNotFoundError(f"{path} has no {project} {version}", hint="dragoman plugins browse")
-        quarantine = matches[0].quarantined
+        [(driver, release), *_] = matches
+        quarantine = release.quarantined
         if quarantine is not None and status in ("yanked", "deprecated"):
             hint = f"lift the quarantine first: dragoman registry mark {path} {project} {version} active"
             raise ConfigurationError(f"{project} {version} is quarantined ({quarantine})", hint=hint)
         marked = replace(
-            matches[0],
+            release,
             yanked=reason if status == "yanked" else None,
             quarantined=reason if status == "quarantined" else None,
             deprecated=reason if status == "deprecated" else None,
             replaced_by=replaced_by if status == "deprecated" else "",
         )
-        projects = tuple(
-            replace(entry, releases=tuple(marked if release is matches[0] else release for release in entry.releases))
-            for entry in edit.catalog.projects
-        )
-        write_index(path, edit.repository, replace(edit.catalog, projects=projects))
+        following = replace(driver, releases=tuple(marked if r is release else r for r in driver.releases))
+        write_index(path, edit.repository, edit.index.with_drivers([following]))
     return marked
 
 
@@ -271,7 +287,7 @@ def add_publisher(
             raise ConfigurationError(message, hint=f"--rebind makes {project_names[0]} serve it from now on")
         edit.repository.delegate(role, public, [pattern for project in project_names for pattern in patterns(project)])
         bound = edit.types | dict.fromkeys(types, project_names[0])
-        write_index(path, edit.repository, edit.catalog, types=bound)
+        write_index(path, edit.repository, edit.index, types=bound)
     return Publisher(name=name, keys=(public.keyid,))
 
 
@@ -305,7 +321,7 @@ def sign(
         for name in set(waiting) & set(again):
             repository.adopt(name, waiting[name])
         renewed = repository.renew(days=days)
-        add_digest_names(path, repository, {project.project for project in edit.catalog.projects})
+        add_digest_names(path, repository, set(edit.index.records))
         repository.commit()
         return [*rotated, *(name for name in [*again, *renewed] if name not in rotated)]
 
@@ -328,11 +344,11 @@ def accept(path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = ()
     """
     with Apart() as apart, editing(path, keys) as edit:
         edit.repository.expect(*ONLINE)
-        before, touched = {wheel.file for wheel in wheels_of(edit.catalog)}, set[str]()
-        catalog, arrived = edit.catalog, {upload.name: upload for upload in uploads}
+        index, touched, accepted = edit.index, set[str](), set[str]()
+        arrived = {upload.name: upload for upload in uploads}
         refused = [Fault("unreadable", reason, file) for file, reason in edit.repository.unreadable().items()]
         for role, metadata in edit.repository.pending().items():
-            reports, following, faults = _judge_submission(edit, role, metadata, arrived, catalog, apart)
+            reports, following, faults = _judge_submission(edit, role, metadata, arrived, index, apart)
             if faults:
                 refused += faults
                 continue
@@ -340,26 +356,30 @@ def accept(path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = ()
             for file, report in reports.items():
                 write_wheel(path, file, report, {})
                 touched.add(project_of(file.name))
+            accepted |= {file.name for file in reports if not _is_published(index, file.name)}
             edit.repository.adopt(role, metadata)
-            catalog = following
-        write_index(path, edit.repository, catalog, changed=touched)
-    new = [release for release in releases(catalog) if {wheel.file for wheel in release.wheels} - before]
-    return Acceptance(releases=new, refused=refused)
+            index = following
+        write_index(path, edit.repository, index, changed=touched)
+    return Acceptance(releases=_releases_of(index, accepted), refused=refused)
+
+
+def _is_published(index: Index, file: str) -> bool:
+    return file in {wheel.file for wheel in index.wheels(project_of(file))}
 
 
 def _judge_submission(
-    edit: Edit, role: str, metadata: Metadata[Targets], arrived: Mapping[str, Path], catalog: Catalog, apart: Apart
-) -> tuple[dict[Path, WheelReport], Catalog, list[Fault]]:
-    """Judge a publisher's submission, and return the catalog extended with it if there is no fault."""
+    edit: Edit, role: str, metadata: Metadata[Targets], arrived: Mapping[str, Path], index: Index, apart: Apart
+) -> tuple[dict[Path, WheelReport], Index, list[Fault]]:
+    """Judge a publisher's submission, and return the index extended with it if there is no fault."""
     reports: dict[Path, WheelReport] = {}
     try:
         faults = [Fault(code, reason, role) for code, reason in edit.repository.problems(role, metadata)]
         if not faults:
             reports, faults = _signed_wheels(edit, metadata.signed.targets, arrived, apart)
-        faults = faults or [*immutable(catalog, reports), *edit.claims(reports)]
-        following, conflicts = (catalog, []) if faults else merged(catalog, reports, edit.stamp)
+        faults = faults or [*immutable(index, reports), *edit.claims(reports)]
+        following, conflicts = (index, []) if faults else merged(index, reports, edit.stamp)
     except Exception as error:  # noqa: BLE001 - one publisher's bytes must not stop the others
-        return {}, catalog, [Fault("unreadable", f"It cannot be checked: {failure(error)}.", role)]
+        return {}, index, [Fault("unreadable", f"It cannot be checked: {failure(error)}.", role)]
     return reports, following, [*faults, *conflicts]
 
 
@@ -367,12 +387,11 @@ def _signed_wheels(
     edit: Edit, waiting: Mapping[str, TargetFile], arrived: Mapping[str, Path], apart: Apart
 ) -> tuple[dict[Path, WheelReport], list[Fault]]:
     """Inspect the signed wheels of a publisher that await acceptance, and the libraries they name."""
-    published_files = {wheel.file for wheel in wheels_of(edit.catalog)}
     reports: dict[Path, WheelReport] = {}
     faults: list[Fault] = []
     for target in waiting:
         folder, _, name = target.rpartition("/")
-        if name.endswith(".whl") and name not in published_files:
+        if name.endswith(".whl") and not _is_published(edit.index, name):
             path = edit.path / "targets" / target
             path = path if path.is_file() else arrived.get(name, path)
             report = inspect_apart(apart, path, native=True, driver=True)
@@ -387,7 +406,7 @@ def _signed_wheels(
         for dependency in report.manifest.dependencies if report.manifest else ():
             path = edit.path / "targets/wheels" / project_of(dependency.file) / dependency.file
             path = path if path.is_file() else arrived.get(dependency.file, path)
-            if dependency.file not in published_files and path.is_file():
+            if not _is_published(edit.index, dependency.file) and path.is_file():
                 reports[path] = inspect_apart(apart, path, native=True, driver=False)
                 faults += [replace(fault, where=path.name) for fault in reports[path].faults]
     return reports, faults

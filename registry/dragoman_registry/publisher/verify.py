@@ -19,7 +19,8 @@ from dragoman_registry.wheels.archive_checks import inspect_apart
 
 from .catalog_merge import releases
 from .edit import files_in_use, find_leftovers
-from .folder import Own, index_files, place_of, reader
+from .folder import Own, place_of, reader
+from .index_records import Index
 from .pages import pages
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ def verify(path: Path, *, keys: Path | None = None) -> list[Fault]:
         where = str(error.details.get("path", "")).rpartition("targets/")[2] or "metadata"
         return [*faults, Fault("index", error.message, where)]
     # Only a complete catalog determines the files of the index.
-    index = {} if left_out else index_files(catalog)
-    for name, data in chain(pages(catalog, reader(path), publishers=publishers_of(repository.targets)), index.items()):
+    index = Index.of(catalog)
+    page_files = pages(index, reader(path), publishers=publishers_of(repository.targets))
+    for name, data in chain(page_files, () if left_out else index.files.items()):
         if not (path / place_of(name)).is_file():
             faults.append(Fault("missing", "It is missing.", name))
         elif (path / place_of(name)).read_bytes() != data:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tuf.api.metadata import DelegatedRole, Delegations, MetaFile, Root, Snapshot, Targets, Timestamp
@@ -82,8 +83,13 @@ def publisher_roles(targets: Targets) -> Iterator[DelegatedRole]:
 
 def projects_of(role: DelegatedRole) -> list[str]:
     """List the projects that a publisher's role may sign for."""
-    projects = [pattern.split("/")[1] for pattern in role.paths or () if pattern.startswith("wheels/")]
-    return [project for project in projects if PROJECT.fits(project)]
+    return list(_projects(tuple(role.paths or ())))
+
+
+@lru_cache(maxsize=1 << 14)  # a publication asks several times for those of every publisher
+def _projects(paths: tuple[str, ...]) -> tuple[str, ...]:
+    projects = (pattern.split("/")[1] for pattern in paths if pattern.startswith("wheels/"))
+    return tuple(project for project in projects if PROJECT.fits(project))
 
 
 def publishers_of(targets: Targets) -> dict[str, str]:

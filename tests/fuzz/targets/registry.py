@@ -31,6 +31,7 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import ConformanceReport, read_documents
 from dragoman_registry.publisher import catalog_merge
 from dragoman_registry.publisher.inbox import Inbox
+from dragoman_registry.publisher.index_records import Index
 from dragoman_registry.publisher.page_rendering import markdown
 from dragoman_registry.publisher.pages import pages
 from dragoman_registry.sources import BundleSource, FolderSource, WebSource
@@ -109,7 +110,7 @@ def _pages(folder: Path) -> Callable[[bytes], object]:
             ends = {".driver.json": manifest, ".report.json": report, "README.md": readme}
             return next((part for end, part in ends.items() if name.endswith(end)), None)
 
-        for name, page in pages(catalog, read, publishers={}):
+        for name, page in pages(Index.of(catalog), read, publishers={}):
             if not re.fullmatch(r"(\.\./)?([A-Za-z0-9+_-][A-Za-z0-9+._-]*/){0,2}[A-Za-z0-9+._-]+", name):
                 raise Broken(f"path: a page would be written to {name!r}")
             if name.endswith(".html") and b"onerror=1>" in page.lower():

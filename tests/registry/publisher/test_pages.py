@@ -26,6 +26,7 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import read_documents
 from dragoman_registry.index.search_summaries import standing
 from dragoman_registry.publisher import page_rendering, publish
+from dragoman_registry.publisher.index_records import Index
 from dragoman_registry.publisher.page_rendering import address, clean, embedded, markdown
 from dragoman_registry.publisher.pages import pages
 from dragoman_registry.publisher.verify import verify
@@ -239,17 +240,18 @@ def test_publishing_one_wheel_writes_the_pages_of_one_driver(tmp_path: Path, sam
 
 def test_only_pages_that_are_out_of_date_are_made():
     catalog = marketplace.catalog(120)
-    made = dict(pages(catalog, lambda name: None, publishers={}))
+    index = Index.of(catalog)
+    made = dict(pages(index, lambda name: None, publishers={}))
     assert "../all.html" in made
     assert made["../index.html"].count(b"<li>") == 51, "fifty, and the one that is copied"
     assert made["../all.html"].count(b"<li>") == 120
-    again = dict(pages(catalog, made.get, publishers={}, changed=()))
+    again = dict(pages(index, made.get, publishers={}, changed=()))
     assert set(again) == {"../all.html", "../index.html", "simple/index.html", "simple/index.v1+json"}
     other = Catalog(projects=(*catalog.projects[:7], marketplace.project(7, releases=3), *catalog.projects[8:]))
-    more = set(dict(pages(other, made.get, publishers={}, changed=()))) - set(again)
+    more = set(dict(pages(Index.of(other), made.get, publishers={}, changed=()))) - set(again)
     assert {name for name in more if name.startswith("../")} == {"../drivers/dragoman-store000007.html"}
     taken = {"dragoman-store000009": "somebody"}
-    assert "../drivers/dragoman-store000009.html" in dict(pages(catalog, made.get, publishers=taken, changed=()))
+    assert "../drivers/dragoman-store000009.html" in dict(pages(index, made.get, publishers=taken, changed=()))
 
 
 def test_a_page_that_was_damaged_is_made_again(tmp_path: Path, sample: Path):
@@ -377,7 +379,7 @@ def test_where_the_engine_of_the_pages_is_missing_the_extra_that_brings_it_is_na
     monkeypatch.setitem(sys.modules, "jinja2", None)
     page_rendering._environment.cache_clear()
     with pytest.raises(ConfigurationError, match="Jinja2") as caught:
-        dict(pages(Catalog(), lambda name: None, publishers={}))
+        dict(pages(Index.of(Catalog()), lambda name: None, publishers={}))
     assert (caught.value.code, caught.value.hint) == ("extra-missing", add_command("dragoman[publish]"))
 
 
