@@ -287,7 +287,7 @@ def test_a_dry_run_says_why_a_row_would_be_rejected(page: Page, cluster: Cluster
     enter(page, "prices")
     choose(page, file)
     page.get_by_role("button", name="Dry run").click()
-    said = card(page, "dry run, finished").inner_text()
+    said = card(page, "dry run, 1 row would be rejected").inner_text()
     assert "1 rejected; nothing was sent" in said
     assert "row 2: " in said
     assert "'much' is not a number" in said
