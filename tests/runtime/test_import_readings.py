@@ -91,6 +91,8 @@ def test_any_text_is_read_or_refused_with_its_column_and_what_was_expected(text:
         ("decimal-comma", "float", " -1.234,50 ", "-1234.50"), ("decimal-comma", "float", "1,5E+10", "1.5E+10"),
         ("decimal-comma", "float", "1.5", None), ("decimal-comma", "float", "1.23,4", None),
         ("decimal-comma", "float", "1.234 567,8", None), ("decimal-comma", "float", "007,5", None),
+        ("decimal-comma", "float", "1.234E5", None), ("decimal-comma", "float", "1 234e-05", None),
+        ("decimal-comma", "float", "1,234E-05", "1.234E-05"), ("decimal-point", "float", "1,234E5", None),
         ("decimal-comma", "float", "1.234,5.6", None), ("decimal-comma", "float", ",5", None),
         ("decimal-comma", "float", "\u0661,5", None), ("decimal-point", "float", "12,5", None),
         ("day-first", "date", "29.2.2024", "2024-02-29"), ("day-first", "date", "29.2.2025", None),
@@ -106,6 +108,7 @@ def test_any_text_is_read_or_refused_with_its_column_and_what_was_expected(text:
         ("day-first@Europe/Berlin", "timestamp", "29.3.2026 02:30", None),
         ("day-first@Europe/Berlin", "timestamp", "25.10.2026 02:30", None),
         ("ja/nein", "boolean", "JA", "true"), ("ja/nein", "boolean", "yes", None),
+        ("ja/nein", "boolean", f"ja{' ' * 1000}", None),
         ("s\u00ed/no", "boolean", "Si\u0301", "true"), ("x/", "boolean", "", "false"), ("x/", "boolean", "y", None),
     ],
 )  # fmt: skip
@@ -224,6 +227,7 @@ COLUMNS = [
     Column(name="day", type="date", kind=ColumnKind.TIMESTAMP),
     Column(name="paid", type="boolean", kind=ColumnKind.BOOLEAN),
     Column(name="name", type="text", kind=ColumnKind.TEXT),
+    Column(name="more", type="object", kind=ColumnKind.JSON, path=("more",)),
 ]
 
 
@@ -399,3 +403,24 @@ async def test_a_reading_goes_with_its_column_under_a_new_name_and_not_into_a_fi
     lines.write_text('{"price": "1,5"}\n')
     with pytest.raises(ConfigurationError, match="the file is read as documents"):
         await load(shelf.session(), "t", file=lines, readings={"price": "decimal-comma"})
+
+
+async def test_a_reading_is_refused_where_it_could_not_reach_the_fields(tmp_path: Path) -> None:
+    shelf, parts = Shelf(), table(tmp_path, "id;n", "1;1.234")
+    for names in ({"n": "more.a"}, {"n.a": "more.a"}):
+        with pytest.raises(ConfigurationError) as refused:
+            await load(
+                shelf.session(), "t", file=parts, delimiter=";", renamed=names, readings={"n": "decimal-comma"}
+            )  # fmt: skip
+        assert (refused.value.code, "'n'" in refused.value.message, shelf.rows) == ("value-invalid", True, {})
+
+
+async def test_a_resumed_load_of_an_export_reads_on_as_it_began(tmp_path: Path) -> None:
+    shelf, file = Shelf(), table(tmp_path, "id,price", '1,"1,5"', '2,"2,5"')
+    data = file.read_bytes()
+    file.with_name("t.csv.manifest.json").write_text(json.dumps({"format": "csv", "bytes": len(data)}))
+    shelf.ends = 2
+    with pytest.raises(ConnectionFailedError):
+        await load(shelf.session(), "t", file=file, batch=1, readings={"price": "decimal-comma"})
+    report = await load(shelf.session(), "t", file=file, batch=1, resume=True)
+    assert (shelf.rows, report.complete) == ({"1": {"price": Decimal("1.5")}, "2": {"price": Decimal("2.5")}}, True)

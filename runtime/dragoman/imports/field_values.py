@@ -99,7 +99,8 @@ class FieldInserts:
             readings: The readings of columns whose fields do not stand for themselves.
 
         Raises:
-            ConfigurationError: A column of the file does not exist, or two of them would become the same one.
+            ConfigurationError: A column of the file does not exist, or two of them would become the same one, or one
+                has a reading and goes into parts of an object.
         """
         self._wishes = wishes
         readers = {
@@ -149,6 +150,10 @@ class FieldInserts:
             elif _exists(target, columns):
                 self._claim(target, name, sources)
                 self._named.append((at, target))
+        moved = {names[at] for at in (*parted, *(at for at, _ in self._placed)) if at in readers}
+        if moved:
+            text = f"{min(moved)!r} goes into parts of an object as JSON, which no reading spells"
+            raise ConfigurationError(text, hint="leave out its reading, or its --map", code="value-invalid")
         self._names = names
         self._filled = [at for at, _ in self._named if at in readers and readers[at].fills]
         self._fields = None if spelled is None else _Fields(self._named, columns, spelled, readers)

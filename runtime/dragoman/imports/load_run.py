@@ -260,7 +260,7 @@ class Load:
             await run_sync(self._open, abandon_on_cancel=True)
             if description is None:
                 description = await self._create()
-            elif self._options.readings or (self._file_rows.spelled and not self._file_rows.spelled.exact):
+            elif self._are_fields_read:
                 await self._confirm_fields(description)
             if description is not None:
                 await run_sync(self._begin, description)
@@ -330,6 +330,12 @@ class Load:
             return None
         await make_object(self._session, self._object, planned)
         return await self._session.describe(self._object)
+
+    @property
+    def _are_fields_read(self) -> bool:
+        """Whether readings of fields are proposed, wished for, or kept by an interrupted run."""
+        spelled, wishes = self._file_rows.spelled, self._options.readings
+        return bool(wishes) or (spelled is not None and (not spelled.exact or self._ledger.earlier is not None))
 
     async def _confirm_fields(self, description: Description | None) -> None:
         """Find out how the fields of a table are read, and have it confirmed; a resumed load goes on as it began."""

@@ -43,6 +43,7 @@ USUAL = (
 _BLANK = " \u00a0\u202f\u2009"
 _MINUS = ("-", "\u2212")
 _WORD = 40  # characters of a word for true or false
+_LONGEST = 1_000  # characters of a field that can be a word, with blanks around it; of a longer one no form is made
 _SHOWN = 80  # characters of a value in a reason
 _ORDERS = {"day-first": "dmy", "month-first": "mdy", "year-first": "ymd"}
 _SUCH_DAYS = {"dmy": "31.12.2026", "mdy": "12/31/2026", "ymd": "2026-12-31"}
@@ -155,6 +156,8 @@ def _number(name: str, comma: str, separator: str) -> FieldReading:
         if (match := pattern.fullmatch(field.strip(_BLANK))) is None:
             raise ValueError
         sign, digits, parting, fraction, exponent = match.groups(default="")
+        if parting and exponent:  # one digit stands before the point of 1.234E5, whose thousands nothing parts
+            raise ValueError
         whole = digits.replace(parting, "") if parting else digits
         return f"{'-' if sign in _MINUS else ''}{whole}{'.' if fraction else ''}{fraction}{exponent}"
 
@@ -222,6 +225,8 @@ def _words(name: str, true: str, false: str) -> FieldReading:
     spellings = {_key(true): "true", _key(false): "false"}
 
     def respell(field: str, _kind: ColumnKind | None) -> str:
+        if len(field) > _LONGEST:
+            raise ValueError
         try:
             return spellings[_key(field)]
         except KeyError:
