@@ -495,7 +495,6 @@ def _accepted() -> _Fits:
     def is_time(text: str) -> bool:
         return _ISO.fullmatch(text) is not None
 
-    is_number = _reads(operands.decimal, blanks=True)
-    fits: _Fits = {ColumnKind.BOOLEAN: _reads(operands.boolean), ColumnKind.FLOAT: is_number}
-    fits |= {ColumnKind.DECIMAL: is_number, ColumnKind.INTEGER: is_whole, ColumnKind.UNSIGNED: is_whole}
+    fits: _Fits = dict.fromkeys(NUMBERS, _reads(operands.decimal, blanks=True))
+    fits |= {ColumnKind.INTEGER: is_whole, ColumnKind.UNSIGNED: is_whole, ColumnKind.BOOLEAN: _reads(operands.boolean)}
     return fits | dict.fromkeys(TIMES, is_time)
