@@ -811,6 +811,7 @@ export interface ImportPreviewAsked {
  *     proposal: For a table, the types of a new object and how its fields are read; if the object exists, the columns
  *         of numbers, times and truths, and how their fields are read.
  *     exists: The object is there; `columns` are its columns.
+ *     tenants: The object may have tenants, one of which receives the rows.
  */
 export interface ImportPreviewed {
   readonly format: string;
@@ -824,6 +825,7 @@ export interface ImportPreviewed {
   readonly whole: boolean;
   readonly proposal: Proposal | null;
   readonly exists: boolean;
+  readonly tenants: boolean;
   readonly columns: readonly TargetColumn[];
 }
 

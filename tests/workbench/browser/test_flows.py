@@ -271,6 +271,18 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
         page.get_by_label("Tenant").press("Enter")
         page.get_by_text("of lisbon").first.wait_for()
         assert page.get_by_text("of berlin").count() == 0
+        file = empty / "reviews.csv"
+        file.write_text("text\nof porto\n", encoding="utf-8")
+        page.get_by_role("link", name="library").first.click()
+        page.get_by_role("link", name="Import rows").click()
+        Hands(page).write(page.get_by_label("Into the object"), "Article")
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Choose a").click()
+        chooser.value.set_files(file)
+        page.locator(".import-table").wait_for()
+        assert page.get_by_label("Tenant").count() == 0
+        Hands(page).write(page.get_by_label("Into the object"), "Review")
+        page.get_by_label("Tenant").wait_for()
 
 
 ABOVE = {"type": "filter", "column": "total", "op": ">=", "value": "100"}

@@ -121,6 +121,7 @@ class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
         proposal: For a table, the types of a new object and how its fields are read; if the object exists, the columns
             of numbers, times and truths, and how their fields are read.
         exists: The object is there; `columns` are its columns.
+        tenants: The object may have tenants, one of which receives the rows.
     """
 
     format: str
@@ -134,6 +135,7 @@ class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
     whole: bool
     proposal: Proposal | None
     exists: bool
+    tenants: bool
     columns: list[TargetColumn]
 
 

@@ -135,6 +135,7 @@ class ImportRoutes:
             rows=[answer_of(PreviewedRow, row) for row in preview.rows], whole=preview.whole,
             proposal=None if preview.proposal is None else answer_of(Proposal, preview.proposal),
             exists=description is not None, columns=columns,
+            tenants=description is not None and description.tenants is not False,
         )  # fmt: skip
 
     async def start(self, request: ImportAsked) -> ImportJob:

@@ -128,7 +128,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
     const types = { ...Object.fromEntries((preview.proposal?.columns ?? []).filter((one) => one.source === "rows").map((one) => [one.name, one.type])), ...mapping.types };
     try {
       const begun = await call("imports/start", {
-        ...asked, types: preview.exists ? {} : types, readings: readingsOf(preview, mapping), create: !preview.exists, on_conflict: conflict, undo, dry_run: dryRun, tenant: tenant.trim() || null,
+        ...asked, types: preview.exists ? {} : types, readings: readingsOf(preview, mapping), create: !preview.exists, on_conflict: conflict, undo, dry_run: dryRun, tenant: (preview.tenants && tenant.trim()) || null,
       });
       heardOfImport(begun);
       setOwn([...own, begun.id]);
@@ -245,7 +245,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
               </label>
             )}
             <ConflictChoice value={conflict} choose={setConflict} />
-            {open.capabilities.includes("tenants") && (
+            {preview?.tenants && open.capabilities.includes("tenants") && (
               <label class="field">
                 <span>Tenant</span>
                 <input value={tenant} placeholder="none" autocomplete="off" onInput={(event) => setTenant(event.currentTarget.value)} />
