@@ -189,6 +189,13 @@ def test_how_fields_are_read_is_shown_and_confirmed_or_said(shop, rows):
     done = shop(*words, "--read", "price=comma", code=2)
     assert "error[value-invalid]: 'comma' is no reading of a column\n  hint: use one of: plain," in done.err
     assert "the file has no column 'prise' (did you mean price?)" in shop(*words, "--read", "prise=plain", code=2).err
+    doubtful = rows("id;price", "1;1,234", name="c.csv")
+    done = shop("import", "shop", "books", doubtful, "--delimiter", ";", "--yes", code=2)
+    assert "error[readings-unconfirmed]: 'price': '1,234' can be decimal-comma or decimal-point, and no row" in done.err
+    assert "  hint: --read 'price=decimal-comma|decimal-point', once you know; plain reads" in done.err
+    typed = ["import", "shop", "new", rows("a;b", "1,5;1.234", name="d.csv"), "--delimiter", ";", "--create", "--yes"]
+    done = shop(*typed, "--type", "b=float", code=2)
+    assert "error[readings-unconfirmed]: 'b': the point in '1.234' may part thousands" in done.err
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman_api.errors import DragomanError
+from dragoman_api.errors import ConfigurationError, DragomanError
 
 from .advice import command
 from .command_files import command_file
@@ -174,6 +174,8 @@ def announced(options: Options, name: str) -> Callable[[Any], None]:
 
 def confirming(options: Options, line: StatusLine, *, sends: bool) -> Callable[[TypeProposal], Awaitable[None]]:
     """Return what shows how fields are read and the types of a new object, and asks whether that is right."""
+    from dragoman.imports.new_objects import READINGS_UNCONFIRMED
+    from dragoman.imports.readings import PLAIN
 
     async def confirm(proposal: TypeProposal) -> None:
         line.clear()
@@ -185,6 +187,9 @@ def confirming(options: Options, line: StatusLine, *, sends: bool) -> Callable[[
             _say_types(options, proposal)
         if not sends or not (proposal.guessed or proposal.unsaid):
             return
+        if (doubtful := next(iter(proposal.undecided), None)) is not None:
+            hint = f"{_saying(doubtful)}, once you know; {PLAIN} reads the fields as they stand"
+            raise ConfigurationError(f"{doubtful.column!r}: {doubtful.doubt}", hint=hint, code=READINGS_UNCONFIRMED)
         question = f"Make {plain(proposal.object)} with these types?"
         instead = "--yes, or --type COLUMN=TYPE"
         if not proposal.guessed:

@@ -141,6 +141,11 @@ class TypeProposal(msgspec.Struct, frozen=True, kw_only=True):
         return [column for column in self.columns if not column.consent and (column.reading or column.doubt)]
 
     @property
+    def undecided(self) -> list[ColumnProposal]:
+        """The columns of another type than text with a doubt that somebody has to settle: consent does not."""
+        return [column for column in self.unsaid if column.doubt and column.source != "rows"]
+
+    @property
     def field_readings(self) -> FieldReadings:
         """What reads the fields, by the columns of the file."""
         return {column.column: [column.reading, str(column.type)] for column in self.columns if column.reading}

@@ -3,7 +3,7 @@
 import type { ImportPreviewed, ProposedColumn } from "../messages.ts";
 import { Badge } from "../ui/controls.tsx";
 import { whole } from "../ui/figures.ts";
-import { type Mapping, PLAIN, placeOf, renamedTo, undecided, unplaced } from "./mapping.ts";
+import { type Mapping, PLAIN, chosenReading, chosenType, placeOf, renamedTo, undecided, unplaced } from "./mapping.ts";
 
 const TYPES = ["text", "integer", "float", "boolean", "timestamp", "date", "binary"] as const;
 
@@ -67,7 +67,7 @@ export function FilePreview({ preview, mapping, map, rowId }: {
                             />
                             {place && (
                               <select
-                                aria-label={`Type of ${name}`} value={mapping.types[place] ?? proposed.get(name)?.type ?? "text"}
+                                aria-label={`Type of ${name}`} value={chosenType(place, mapping) ?? proposed.get(name)?.type ?? "text"}
                                 onChange={(event) => map({ ...mapping, types: { ...mapping.types, [place]: event.currentTarget.value } })}
                               >
                                 {TYPES.map((type) => <option key={type} value={type}>{type}{proposed.get(name)?.repeated ? "[]" : ""}</option>)}
@@ -76,7 +76,7 @@ export function FilePreview({ preview, mapping, map, rowId }: {
                           </span>
                         </>
                       )}
-                      {place && <Reading column={proposed.get(name)} chosen={mapping.readings[name]} choose={(reading) => map({ ...mapping, readings: { ...mapping.readings, [name]: reading } })} />}
+                      {place && <Reading column={proposed.get(name)} chosen={chosenReading(name, mapping)} choose={(reading) => map({ ...mapping, readings: { ...mapping.readings, [name]: reading } })} />}
                       {place && <Evidence column={proposed.get(name)} />}
                     </div>
                   </th>

@@ -11,7 +11,7 @@ import { Failure, call, upload } from "../wire/client.ts";
 import { type Conflict, ConflictChoice } from "./conflict_choice.tsx";
 import { FilePreview } from "./file_preview.tsx";
 import { ImportCard } from "./import_card.tsx";
-import { UNMAPPED, readingsOf, undecided, unplaced } from "./mapping.ts";
+import { UNMAPPED, chosenReading, readingsOf, undecided, unplaced } from "./mapping.ts";
 
 type Reading = Pick<ImportPreviewAsked, "format" | "delimiter" | "encoding" | "id">;
 
@@ -143,7 +143,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
 
   const separated = preview?.format === "csv" || preview?.format === "tsv";
   const missing = preview ? unplaced(preview, mapping, reading.id ?? null) : [];
-  const doubtful = preview?.proposal?.columns.find((one) => undecided(one) && !mapping.readings[one.column]);
+  const doubtful = preview?.proposal?.columns.find((one) => undecided(one) && !chosenReading(one.column, mapping));
   const why = !name ? "Name the object that gets the rows."
     : missing.length ? `${missing.length === 1 ? `The column ${missing[0]} has` : `${missing.length} columns have`} no place: choose one, or leave ${missing.length === 1 ? "it" : "them"} out.`
     : doubtful ? `Choose how ${doubtful.column} is read: ${doubtful.doubt}.`

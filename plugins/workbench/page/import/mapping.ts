@@ -21,9 +21,19 @@ export function readingsOf({ names, proposal }: ImportPreviewed, { readings }: M
   return { ...Object.fromEntries(proposed.map(({ column, reading }) => [column, reading || PLAIN])), ...Object.fromEntries(chosen) };
 }
 
-/** Whether a person has to choose how a column is read: nothing settles it, and the object that exists is no text there. */
+/** Whether a person has to choose how a column is read: nothing settles it, and its values are to be no texts. */
 export function undecided({ doubt, consent, source }: ProposedColumn): boolean {
-  return source === "object" && !!doubt && !consent;
+  return source !== "rows" && !!doubt && !consent;
+}
+
+/** The reading that a person chose for a column of the file. */
+export function chosenReading(name: string, { readings }: Mapping): string | undefined {
+  return Object.hasOwn(readings, name) ? readings[name] : undefined;
+}
+
+/** The type that a person chose for a column of the object. */
+export function chosenType(place: string, { types }: Mapping): string | undefined {
+  return Object.hasOwn(types, place) ? types[place] : undefined;
 }
 
 /** What a column of the file is called in the object. */
@@ -33,7 +43,8 @@ export function placeOf(name: string, { renamed }: Mapping): string {
 
 /** Give a column of the file another name in the object; a chosen type goes with it. */
 export function renamedTo(mapping: Mapping, name: string, place: string): Mapping {
-  const { [placeOf(name, mapping)]: type, ...types } = mapping.types;
+  const before = placeOf(name, mapping), type = chosenType(before, mapping);
+  const { [before]: _type, ...types } = mapping.types;
   const { [name]: _, ...renamed } = mapping.renamed;
   return {
     renamed: place === name ? renamed : { ...renamed, [name]: place },
