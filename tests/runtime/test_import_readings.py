@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import preview_import
+from dragoman.imports import readers
 from dragoman.imports.checkpoints import read_checkpoint
 from dragoman.imports.load_run import Load, LoadOptions
 from dragoman.imports.loads import load
@@ -424,3 +425,25 @@ async def test_a_resumed_load_of_an_export_reads_on_as_it_began(tmp_path: Path) 
         await load(shelf.session(), "t", file=file, batch=1, readings={"price": "decimal-comma"})
     report = await load(shelf.session(), "t", file=file, batch=1, resume=True)
     assert (shelf.rows, report.complete) == ({"1": {"price": Decimal("1.5")}, "2": {"price": Decimal("2.5")}}, True)
+
+
+LARGE = ("id;price;name", *(f"{at};{at},5;{'x' * 400}" for at in range(9)))
+
+
+def test_of_large_rows_fewer_are_looked_at_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "AHEAD_BYTES", 1_000)
+    proposal = proposal_of(tmp_path, *LARGE)
+    assert (proposal.rows, proposal.whole, proposal.columns[1].reading) == (3, False, "decimal-comma")
+    preview = preview_import(tmp_path / "o.csv", delimiter=";")
+    assert (len(preview.rows), preview.whole) == (3, False)
+
+
+async def test_rows_that_were_not_looked_at_are_loaded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "AHEAD_BYTES", 1_000)
+    shelf, file = Shelf(), table(tmp_path, *LARGE)
+    report = await load(shelf.session(), "t", file=file, delimiter=";", readings={"price": "decimal-comma"})
+    assert (report.counts["applied"], [row["price"] for row in shelf.rows.values()]) == (
+        9, [Decimal(f"{at}.5") for at in range(9)],
+    )  # fmt: skip
+    assert report.proposal is not None
+    assert (report.proposal.rows, report.proposal.whole) == (3, False)

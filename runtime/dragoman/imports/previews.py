@@ -128,7 +128,7 @@ def preview_import(
             names=file_rows.names,
             ids=file_rows.names or (_possible_ids(first) if file_rows.format in _OF_DOCUMENTS else []),
             rows=[_row(record) for record in first[:rows]],
-            whole=len(first) <= rows,
+            whole=len(first) <= rows and not file_rows.cut,
             proposal=proposal,
         )
 

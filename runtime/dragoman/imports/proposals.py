@@ -145,7 +145,7 @@ def propose(
     return TypeProposal(
         object=wishes.object,
         rows=len(sample),
-        whole=len(first) == len(sample),
+        whole=len(first) == len(sample) and not rows.cut,
         columns=tuple(columns),
         exists=description is not None,
     )

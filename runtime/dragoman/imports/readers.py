@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 TABLES = ("csv", "tsv")
 """Formats whose fields are texts, and whose lines a character separates into them."""
 
+AHEAD_BYTES = 32 << 20
+"""The size of the rows that are read ahead, about; they stay in memory until they are written."""
+
 
 class TableMaker(Protocol):
     """Makes rows of a table of the lines of a file: `Translation`.
@@ -49,6 +52,7 @@ class FileRows:
         likely: The character that seems to separate fields, if the delimiter does not; empty if there is none.
         source: The bytes of the file; None for Parquet, which is not read in order.
         place: The size of a file that is not read in order, and its digest.
+        cut: The last look ahead saw fewer rows than it was to see, as they are large.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class FileRows:
         self.spelled: FieldForm | None = None
         self.delimiter = self.likely = ""
         self.source: ImportSource | None = None
-        self.place = (0, "")
+        self.place, self.cut = (0, ""), False
         self._resources = ExitStack()
         try:
             if self.format == "parquet":
@@ -138,15 +142,29 @@ class FileRows:
         return iter(lines)
 
     def look_ahead(self, rows: int) -> list[Record]:
-        """Return the next rows, at most so many, which `records` yields again.
+        """Return the next rows, at most so many and about `AHEAD_BYTES`, which `records` yields again.
 
         Raises:
             ConfigurationError: The file is damaged.
         """
-        first = [*islice(self.records, rows)]
+        first: list[Record] = []
+        size, self.cut = 0, False
+        for record in islice(self.records, rows):
+            first.append(record)
+            size += _size(record.data)
+            if size >= AHEAD_BYTES and len(first) < rows:
+                self.cut = True
+                break
         self.records = chain(first, self.records)
         return first
 
     def close(self) -> None:
         """Close the file."""
         self._resources.close()
+
+
+def _size(data: object) -> int:
+    """Return about how many bytes the fields of a row, or its text, take."""
+    if isinstance(data, list):
+        return sum(map(_size, data))
+    return len(data) if isinstance(data, str | bytes) else 8
