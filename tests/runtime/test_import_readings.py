@@ -154,6 +154,8 @@ def column_of(folder: Path, *fields: str, **arguments: Any) -> ColumnProposal:
         (["no", "sí"], "sí/no", "boolean"), (["1", "0"], "", "integer"), (["x", ""], "", "text"), (["ja"], "", "text"),
         (["1.5", "2"], "", "float"), (["1.234", "5.678"], "", "float"), (["+491701234567"], "", "text"),
         (["01234", "12345"], "", "text"), (["1.4.26"], "", "text"), (["12345678901234567,5"], "", "text"),
+        (["192.168.100.101", "10.255.199.200"], "", "text"),
+        (["192.168.100.101", "1.234.567"], "decimal-comma", "integer"),
     ],
 )  # fmt: skip
 def test_a_reading_is_proposed_if_some_value_settles_it(
@@ -189,6 +191,10 @@ def test_a_point_is_in_doubt_once_another_column_has_decimal_commas(tmp_path: Pa
         ("decimal-comma", "float"), ("", "text"), ("", "float"),
     ]  # fmt: skip
     assert columns[1].doubt == "the point in '1.234' may part thousands: decimal-comma, or plain"
+    nearly = proposal_of(tmp_path, "a;b", *(f"{at},5;1.234" for at in range(30)), "n/a;1.234").columns
+    assert (nearly[0].nearly_reading, nearly[1].doubt) == ("decimal-comma", columns[1].doubt)
+    points = proposal_of(tmp_path, "a;b", "1,234.5;1.234", "n/a;2").columns
+    assert (points[1].type, points[1].doubt) == ("float", "")
     said = proposal_of(tmp_path, "a;b", "12,5;1.234", readings={"b": "plain"}).columns[1]
     assert (said.type, said.doubt) == ("float", "")
     typed = proposal_of(tmp_path, "a;b", "12,5;1.234", types={"b": "integer"}).columns[1]

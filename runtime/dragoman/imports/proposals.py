@@ -19,7 +19,17 @@ from dragoman_api.columns import Column, ColumnKind, Written
 from dragoman_api.errors import ConfigurationError
 
 from .new_objects import READINGS_UNCONFIRMED, TYPES_UNCONFIRMED, ColumnProposal, ReadingChoice, TypeProposal
-from .readings import DECIMAL_COMMA, NUMBERS, PLAIN, READ_KINDS, TIMES, USUAL, FieldReading, reading_named
+from .readings import (
+    DECIMAL_COMMA,
+    DECIMAL_POINT,
+    NUMBERS,
+    PLAIN,
+    READ_KINDS,
+    TIMES,
+    USUAL,
+    FieldReading,
+    reading_named,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -48,6 +58,8 @@ _DIGITS = 17  # of a number that a float of 64 bits keeps
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _HEAD = 50  # values of which a reading fits one, or it is not tried
 _PARTED = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+_OCTET = "(?:1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+_ADDRESS = re.compile(rf"(?:[1-9]?[0-9]|{_OCTET})(?:\.{_OCTET}){{3}}")
 _ISO = re.compile(r"[+-]?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
@@ -131,7 +143,7 @@ def propose(
     existing = {} if description is None else {column.name: column for column in description.columns}
     columns: list[ColumnProposal] = []
     for commas in (False, True):  # once one column has decimal commas, points between digits part thousands, perhaps
-        if commas and all(column.reading != DECIMAL_COMMA for column in columns):
+        if commas and not any(map(_has_commas, columns)):
             break
         columns = []
         for at, (name, target) in enumerate(targets.items()):
@@ -148,6 +160,14 @@ def propose(
         whole=len(first) == len(sample) and not rows.cut,
         columns=tuple(columns),
         exists=description is not None,
+    )
+
+
+def _has_commas(column: ColumnProposal) -> bool:
+    """Return whether fields of a column have decimal commas, even if the column is not read so."""
+    names = {choice.reading for choice in column.readings}
+    return column.reading == DECIMAL_COMMA or (
+        not column.reading and names & {DECIMAL_COMMA, DECIMAL_POINT} == {DECIMAL_COMMA}
     )
 
 
@@ -387,7 +407,8 @@ def _settled(trials: Sequence[_Trial], texts: Sequence[str], *, typed: bool) -> 
     times = [trial for trial in trials if trial.reading.kinds == TIMES]
     if len(numbers) > 1 and numbers[0].values != numbers[1].values:
         return None, _either(numbers, texts)
-    if numbers and (typed or not any(text[:1] == "+" for text in texts)):
+    telephones, addresses = any(text[:1] == "+" for text in texts), all(map(_ADDRESS.fullmatch, texts))
+    if numbers and (typed or not (telephones or addresses)):
         swiss = any("'" in text or "\u2019" in text for text in texts)
         return numbers[-1 if swiss else 0], ""
     if len(times) > 1:

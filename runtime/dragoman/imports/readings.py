@@ -26,6 +26,9 @@ PLAIN = "plain"
 DECIMAL_COMMA = "decimal-comma"
 """The reading of numbers as most of Europe writes them; points, blanks or apostrophes may part the thousands."""
 
+DECIMAL_POINT = "decimal-point"
+"""The reading of numbers as English writes them; commas, blanks or apostrophes may part the thousands."""
+
 NUMBERS = (ColumnKind.INTEGER, ColumnKind.FLOAT, ColumnKind.UNSIGNED, ColumnKind.DECIMAL)
 TIMES = (ColumnKind.DATE, ColumnKind.TIMESTAMP)
 _TRUTHS = (ColumnKind.BOOLEAN,)
@@ -34,7 +37,7 @@ READ_KINDS = (*NUMBERS, *TIMES, *_TRUTHS)
 """The kinds of columns for which readings are proposed."""
 
 USUAL = (
-    DECIMAL_COMMA, "decimal-point", "day-first", "month-first", "year-first", "yes/no", "y/n", "ja/nein", "j/n",
+    DECIMAL_COMMA, DECIMAL_POINT, "day-first", "month-first", "year-first", "yes/no", "y/n", "ja/nein", "j/n",
     "wahr/falsch", "oui/non", "vrai/faux", "sí/no", "si/no", "sì/no", "vero/falso", "sim/não", "tak/nie", "ano/ne",
     "igen/nem", "kyllä/ei", "да/нет", "1/0", "x/",
 )  # fmt: skip
@@ -134,7 +137,7 @@ def reading_named(name: str) -> FieldReading:
     """
     if name == DECIMAL_COMMA:
         return _number(name, ",", ".")
-    if name == "decimal-point":
+    if name == DECIMAL_POINT:
         return _number(name, ".", ",")
     order, at, zone = name.partition("@")
     if order in _ORDERS and (zone or not at):
