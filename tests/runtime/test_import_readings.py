@@ -19,7 +19,7 @@ from dragoman.imports.load_run import Load, LoadOptions
 from dragoman.imports.loads import load
 from dragoman.imports.readings import USUAL, field_reader, reading_named
 from dragoman_api import Outcome, Plan
-from dragoman_api.changes import HttpRequest, OutcomeStatus, PlannedRequest
+from dragoman_api.changes import HttpRequest, Insert, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Role
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError
 from dragoman_api.events import ConnectionInfo
@@ -276,6 +276,7 @@ class Shelf:
         columns = {column.name: column for column in COLUMNS}
         for at in plan.planned[0].changes:
             change = plan.changes[at]
+            assert isinstance(change, Insert)
             values = {name: stored_value(columns[name], value) for name, value in change.values.items()}
             self.rows[str(change.id)] = values
         return [Outcome(change=at, status=OutcomeStatus.APPLIED) for at in plan.planned[0].changes]
