@@ -42,18 +42,25 @@ _ROLES = {
 """The roles by their letters, in the order in which they are said."""
 
 
+_MISSING = {
+    "yellow": ": they are copies, so no row is missing",
+    "red": ": some hold rows that no page can show now",
+}
+
+
 class _Cluster(msgspec.Struct, frozen=True):
     status: str | None = None
     active: int = msgspec.field(name="active_shards", default=0)
+    initializing: int = msgspec.field(name="initializing_shards", default=0)
     unassigned: int = msgspec.field(name="unassigned_shards", default=0)
 
     def notes(self) -> Iterator[Note]:
         """Say why the cluster is not green."""
         if self.unassigned > 0:
-            count = f"{self.unassigned:,} of {self.active + self.unassigned:,} shards"
-            lost = self.status == "red"
-            missing = "some hold rows that no page can show now" if lost else "they are copies, so no row is missing"
-            yield Note(code="shards-unassigned", reason=f"{count} are on no node: {missing}")
+            total = self.active + self.initializing + self.unassigned
+            missing = _MISSING.get(self.status or "", "")  # what another state means is the server's secret
+            reason = f"{self.unassigned:,} of {total:,} shards are on no node{missing}"
+            yield Note(code="shards-unassigned", reason=reason)
 
 
 class _Node(msgspec.Struct, frozen=True):

@@ -85,6 +85,16 @@ def test_without_the_right_or_on_a_service_without_nodes_a_note_says_so_and_noth
             Condition("red", ConditionLevel.BAD),
             ["4 of 4 shards are on no node: some hold rows that no page can show now"],
         ),
+        (
+            {"status": "red", "active_shards": 5, "initializing_shards": 2, "unassigned_shards": 3},
+            Condition("red", ConditionLevel.BAD),
+            ["3 of 10 shards are on no node: some hold rows that no page can show now"],
+        ),
+        (
+            {"status": "mauve", "active_shards": 1, "unassigned_shards": 1},
+            Condition("mauve"),
+            ["1 of 2 shards are on no node"],
+        ),
         ({"status": "mauve"}, Condition("mauve"), []),
         ({"status": None}, None, []),
         ([], None, []),
