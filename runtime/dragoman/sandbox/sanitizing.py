@@ -69,14 +69,14 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
     "key-exposed", "key-invalid", "key-locked", "key-missing", "length-required", "limit-exceeded", "link-broken",
     "name-invalid", "name-not-typed", "not-allowed", "not-confirmed", "not-found", "not-production", "not-signed",
     "offline-missing", "other-loop", "parts-differ", "path-refused", "plan-gone", "process-forked", "production-locked",
-    "quarantined", "ready", "refuse", "registry-not-written", "registry-stale", "registry-unreachable", "repair",
-    "repair-needed", "resume-refused", "rollback", "root-mismatch", "root-unknown", "routing-empty", "runtime-closed",
-    "sandbox-insufficient", "script-failed", "secret-in-query", "server-busy", "server-ends", "sign-in-not-agreed",
-    "snapshot-lost", "state-damaged", "state-newer", "state-unreadable", "stopped", "surface-excluded", "system",
-    "target-occupied", "tenant-empty", "terminated", "tests-not-run", "timed-out", "token-unknown", "too-large",
-    "too-many", "trust-cache", "types-unconfirmed", "unknown-type", "unreadable", "update-host", "upload-conflict",
-    "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "value-invalid", "values-misfit",
-    "variable-unknown", "work-ended", "worker-differs", "worker-failed",
+    "quarantined", "readings-unconfirmed", "ready", "refuse", "registry-not-written", "registry-stale",
+    "registry-unreachable", "repair", "repair-needed", "resume-refused", "rollback", "root-mismatch", "root-unknown",
+    "routing-empty", "runtime-closed", "sandbox-insufficient", "script-failed", "secret-in-query", "server-busy",
+    "server-ends", "sign-in-not-agreed", "snapshot-lost", "state-damaged", "state-newer", "state-unreadable", "stopped",
+    "surface-excluded", "system", "target-occupied", "tenant-empty", "terminated", "tests-not-run", "timed-out",
+    "token-unknown", "too-large", "too-many", "trust-cache", "types-unconfirmed", "unknown-type", "unreadable",
+    "update-host", "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "value-invalid",
+    "values-misfit", "variable-unknown", "work-ended", "worker-differs", "worker-failed",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 
