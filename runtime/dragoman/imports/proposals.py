@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -345,13 +346,13 @@ def _as_it_stands(base: ColumnProposal, kind: ColumnKind | None, texts: Sequence
     """Return the proposal for a column whose fields stand for themselves."""
     if kind is not None:
         return replace(base, misfits=_examples(_misfits(texts, kind, fits)))
-    nearly, near_misfits = None, list[str]()
-    for narrow_kind in fits if texts else ():
-        misfits = _misfits(texts, narrow_kind, fits)
+    nearly, near_misfits, most = None, list[str](), int((1 - _NEARLY) * len(texts))
+    for narrow_kind, suits in fits.items() if texts else ():
+        misfits = [*islice((text for text in texts if not suits(text)), most + 1)]
         if not misfits:
             return replace(base, type=narrow_kind)
-        if len(misfits) <= (1 - _NEARLY) * len(texts) and (nearly is None or len(misfits) < len(near_misfits)):
-            nearly, near_misfits = narrow_kind, misfits
+        if len(misfits) <= most:
+            nearly, near_misfits, most = narrow_kind, misfits, len(misfits) - 1
     return replace(base, nearly=nearly, misfits=_examples(near_misfits))
 
 
