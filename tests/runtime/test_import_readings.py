@@ -339,6 +339,21 @@ async def test_nothing_is_sent_before_somebody_has_said_how_fields_are_read(tmp_
     assert "{'day': 'day-first|month-first'}" in refused.value.hint
 
 
+async def test_a_reading_that_fits_nearly_all_values_of_a_number_column_is_asked_for(tmp_path: Path) -> None:
+    shelf, file = Shelf(), table(tmp_path, "id;price", *(f"{at};{at},5" for at in range(30)), "x;n/a")
+    with pytest.raises(
+        ConfigurationError, match="decimal-comma fits 30 of 31 values, not 'n/a'; plain fewer"
+    ) as refused:
+        await load(shelf.session(), "t", file=file, delimiter=";")
+    assert (refused.value.code, shelf.rows) == ("readings-unconfirmed", {})
+    assert "{'price': 'decimal-comma'}" in refused.value.hint
+    report = await load(shelf.session(), "t", file=file, delimiter=";", readings={"price": "decimal-comma"})
+    assert (report.counts["applied"], report.counts["refused"]) == (30, 1)
+    mostly = table(tmp_path, "id;price", *(f"{at};{at}.5" for at in range(30)), "x;12,5")
+    report = await load(Shelf().session(), "t", file=mostly, delimiter=";")
+    assert (report.counts["applied"], report.counts["refused"]) == (30, 1)
+
+
 async def test_what_a_person_confirms_is_what_is_read(tmp_path: Path) -> None:
     shelf, shown, file = Shelf(), [], table(tmp_path, *EUROPEAN)
 

@@ -108,8 +108,9 @@ class ColumnProposal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def likely_reading(self) -> str:
-        """The proposed reading, or those that fit all values, with bars between them, where there is a doubt."""
-        fitting = [choice.reading for choice in self.readings if not choice.misfits]
+        """The proposed reading, or those that fit most values, with bars between them, where there is a doubt."""
+        least = min((choice.misfits for choice in self.readings), default=0)
+        fitting = [choice.reading for choice in self.readings if choice.misfits == least]
         return self.reading or "|".join(fitting) or "plain"
 
 

@@ -292,10 +292,16 @@ def _column(samples: _Samples, wish: _Wish, rows: FileRows, *, commas: bool, exi
     if doubt:
         return replace(plain, readings=choices, doubt=doubt)
     nearest = min(trials, key=lambda trial: len(trial.misfits(texts)), default=None)
-    if kind is None and nearest is not None:
-        misfits = nearest.misfits(texts)
-        fewest = len(_misfits(texts, plain.nearly)) if plain.nearly is not None else len(texts)
+    if nearest is not None:
+        misfits, usual = nearest.misfits(texts), kind or plain.nearly
+        fewest = len(_misfits(texts, usual, fits)) if usual is not None else len(texts)
         if 0 < len(misfits) <= (1 - _NEARLY) * len(texts) and len(misfits) < fewest:
+            if kind is not None:
+                names = " or ".join(choice.reading for choice in choices)
+                count = f"{len(texts) - len(misfits):,} of {len(texts):,} values"
+                return replace(
+                    plain, readings=choices, doubt=f"{names} fits {count}, not {abridged(misfits[0])!r}; {PLAIN} fewer"
+                )
             return replace(
                 plain, nearly=nearest.kind, nearly_reading=nearest.reading.name, misfits=_examples(misfits),
                 readings=choices,
