@@ -60,7 +60,7 @@ def test_a_copy_is_shown_refused_without_consent_and_made_with_it(shell):
     copy = "dragoman copy shop orders lab Orders --create --filter 'n < 3'"
     shown = shell(f"{copy} --dry-run")
     for part in ("Orders does not exist; the columns, after a look at the first 3 rows:", "nothing was sent",
-                 "place (geo_point)", "→ place (text), as its JSON text", "→ ship_city (text), as 'ship_city'",
+                 "place (geo_point)", "→ place (text), as its JSON text", "→ ship_city (text), under another name",
                  "ids: ids there are UUIDs, and these are not"):  # fmt: skip
         assert part in shown.err, shown.err
     plan = shell(f"{copy} --dry-run --json").out.splitlines()

@@ -309,7 +309,15 @@ async def test_no_part_of_a_body_is_so_extreme_that_the_server_fails(shop_tab, r
         csv = {"data": b"total\n1\n", "headers": {**headers, "Content-Type": "application/octet-stream"}}
         async with shop_tab.http.post("/upload?name=a.csv", **csv) as answer:
             usual["upload"] = (await answer.json())["id"]
-        usual |= {"format": "csv", "delimiter": ",", "encoding": "utf-8", "id": None, "renamed": {"a": ""}, "types": {}}
+        usual |= {
+            "format": "csv",
+            "delimiter": ",",
+            "encoding": "utf-8",
+            "id": None,
+            "renamed": {"a": ""},
+            "types": {},
+            "readings": {},
+        }
     statuses = []
     for body in extreme_bodies(ROUTES[route][0], **usual):
         async with shop_tab.http.post(f"/api/{route}", data=body, headers=headers) as answer:

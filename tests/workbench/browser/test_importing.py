@@ -138,10 +138,10 @@ def test_a_european_table_is_read_as_a_person_chose_and_tried_before_it_is_loade
 
 
 def test_a_day_that_no_row_settles_waits_for_a_choice(page: Page, cluster: Cluster, tmp_path: Path) -> None:
-    cluster.put("visits", [{"day": "2026-01-01"}], {"day": {"type": "date"}})
+    cluster.put("visit-days", [{"day": "2026-01-01"}], {"day": {"type": "date"}})
     file, hands = tmp_path / "visits.csv", Hands(page)
     file.write_text("day\n1/4/2026\n2/4/2026\n")
-    enter(page, "visits")
+    enter(page, "visit-days")
     choose(page, file)
     page.get_by_text("Choose how day is read: '1/4/2026' can be day-first or month-first").wait_for()
     start, reading = page.get_by_role("button", name="Import", exact=True), page.get_by_label("Reading of day")
@@ -155,8 +155,8 @@ def test_a_day_that_no_row_settles_waits_for_a_choice(page: Page, cluster: Clust
     becomes(page, start.is_enabled)
     start.press("Enter")
     assert "2 rows read: 2 written" in card(page, "finished").inner_text()
-    cluster.send("POST", "/visits/_refresh")
-    days = {hit["_source"]["day"] for hit in cluster.send("GET", "/visits/_search")["hits"]["hits"]}
+    cluster.send("POST", "/visit-days/_refresh")
+    days = {hit["_source"]["day"] for hit in cluster.send("GET", "/visit-days/_search")["hits"]["hits"]}
     assert days == {"2026-01-01", "2026-04-01T00:00:00Z", "2026-04-02T00:00:00Z"}
 
 
