@@ -352,13 +352,13 @@ def _as_it_stands(base: ColumnProposal, kind: ColumnKind | None, texts: Sequence
     """Return the proposal for a column whose fields stand for themselves."""
     if kind is not None:
         return replace(base, misfits=_examples(_misfits(texts, kind, fits)))
-    nearly, near_misfits, most = None, list[str](), int((1 - _NEARLY) * len(texts))
+    nearly, near_misfits, tolerated = None, list[str](), int((1 - _NEARLY) * len(texts))
     for narrow_kind, suits in fits.items() if texts else ():
-        misfits = [*islice((text for text in texts if not suits(text)), most + 1)]
+        misfits = [*islice((text for text in texts if not suits(text)), tolerated + 1)]
         if not misfits:
             return replace(base, type=narrow_kind)
-        if len(misfits) <= most:
-            nearly, near_misfits, most = narrow_kind, misfits, len(misfits) - 1
+        if len(misfits) <= tolerated:
+            nearly, near_misfits, tolerated = narrow_kind, misfits, len(misfits) - 1
     return replace(base, nearly=nearly, misfits=_examples(near_misfits))
 
 
