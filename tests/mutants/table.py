@@ -178,6 +178,7 @@ _HOST = {
     "imports.batch_sending": _LOADS,
     "imports.csv_rows": "runtime/test_import_files.py",
     "imports.proposals": "runtime/test_import_proposals.py runtime/test_import_readings.py",
+    "imports.reading_trials": "runtime/test_import_proposals.py runtime/test_import_readings.py",
     "imports.readings": "runtime/test_import_readings.py",
     "imports.field_values": "runtime/test_spellings.py runtime/test_import_files.py runtime/test_import_readings.py",
     "imports.sources": "runtime/test_import_files.py",

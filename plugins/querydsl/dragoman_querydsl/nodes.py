@@ -58,7 +58,7 @@ class _Cluster(msgspec.Struct, frozen=True):
         """Say why the cluster is not green."""
         if self.unassigned > 0:
             total = self.active + self.initializing + self.unassigned
-            missing = _MISSING.get(self.status or "", "")  # what another state means is the server's secret
+            missing = _MISSING.get(self.status or "", "")  # what another word means is not known here
             reason = f"{self.unassigned:,} of {total:,} shards are on no node{missing}"
             yield Note(code="shards-unassigned", reason=reason)
 

@@ -50,8 +50,9 @@ class _Connection:
     session: Session | None = None
     error: Exception | None = None
     waiting: int = 0
-    checked: bool = False
+    check_under_way: bool = False
     failing: str = ""
+    rechecked: bool = False
     used_at: float = field(default_factory=time.monotonic)
     at: float = field(default_factory=time.time)
 
@@ -64,7 +65,6 @@ class OpenConnections:
         self._connections: dict[str, _Connection] = {}
         self._idle: set[str] = set()
         self._running = Counter[str]()
-        self._failing: set[str] = set()
 
     def names(self) -> set[str]:
         """Return the connections that are open, or were closed only because they were not used."""
@@ -184,26 +184,24 @@ class OpenConnections:
             while True:
                 await anyio.sleep(LOOK_SECONDS)
                 oldest = time.monotonic() - USED_SECONDS
-                for name, connection in self._connections.items():
-                    watched = connection.used_at > oldest or name in self._failing
-                    if watched and not connection.checked and connection.session is not None:
-                        connection.checked = True
-                        tasks.start_soon(self._check, name, connection, connection.session)
-                self._failing.intersection_update(self._connections)
+                for connection in self._connections.values():
+                    watched = connection.used_at > oldest or connection.rechecked
+                    if watched and not connection.check_under_way and connection.session is not None:
+                        connection.check_under_way = True
+                        tasks.start_soon(self._check, connection, connection.session)
 
-    async def _check(self, name: str, connection: _Connection, session: Session) -> None:
+    async def _check(self, connection: _Connection, session: Session) -> None:
         try:
             if not session.can("ping"):
                 return
             health = await session.ping()
             connection.failing = "" if health.ok else health.reason or "no reason is known"
             # What was rejected once is not sent again and again while nobody looks: servers lock such users out.
-            again = not health.ok and health.code != AuthenticationError.code
-            (self._failing.add if again else self._failing.discard)(name)
+            connection.rechecked = not health.ok and health.code != AuthenticationError.code
         except Exception:  # noqa: BLE001 - a guard's veto, or the connection is being closed
             return
         finally:
-            connection.checked = False
+            connection.check_under_way = False
 
     def about(self, name: str) -> OpenConnection:
         """Return what the header shows of an open connection."""

@@ -142,7 +142,7 @@ def encode(summaries: Iterable[Summary]) -> bytes:
     return msgspec.json.encode(_File(drivers=tuple(summaries))) + b"\n"
 
 
-def rows(data: bytes) -> tuple[Summary, ...]:
+def decode_rows(data: bytes) -> tuple[Summary, ...]:
     """Decode rows. Raises Unreadable if any is malformed."""
     return decode(data, _File).drivers
 
@@ -160,7 +160,7 @@ def read(registry: Registry, *, on_fault: OnFault | None = None) -> tuple[Summar
     """
     data = registry.index_file(NAME)
     try:
-        drivers = rows(data)
+        drivers = decode_rows(data)
     except Unreadable as error:
         try:
             texts = decode(data, _Rows).drivers if on_fault else ()

@@ -76,7 +76,7 @@ class Index:
         outline = decode(files["catalog"], _Outline)
         texts = decode(files["catalog"], RawCatalog).projects
         records = {name.project: bytes(text) for name, text in zip(outline.projects, texts, strict=True)}
-        rows = {row.project: row for row in search_summaries.rows(files[search_summaries.NAME])}
+        rows = {row.project: row for row in search_summaries.decode_rows(files[search_summaries.NAME])}
         if list(rows) != list(records):
             raise Unreadable("the catalog and the rows for searches name different drivers")
         advisories = read_advisories(files["advisories"])

@@ -57,7 +57,7 @@ def renamed_columns(_context: click.Context, _parameter: click.Parameter, values
     return names
 
 
-def _types(_context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _column_choices(_context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Read the values of `--type` or `--read`; a name may hold a sign of equality, and no type or reading does."""
     choices: dict[str, str] = {}
     for value in values:
@@ -103,10 +103,10 @@ def _delimiter(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option(
     "--create", is_flag=True, help="Make the object if it does not exist; the types of a table are confirmed."
 )
-@click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", callback=_types,
+@click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", callback=_column_choices,
               help="The type of a column that --create makes: text, integer, float, boolean, timestamp, date or "
                    "binary. Repeatable.")  # fmt: skip
-@click.option("--read", "readings", multiple=True, metavar="COLUMN=READING", callback=_types,
+@click.option("--read", "readings", multiple=True, metavar="COLUMN=READING", callback=_column_choices,
               help="How a column of CSV or TSV spells values: decimal-comma, decimal-point, day-first, month-first, "
                    "year-first (@Europe/Berlin adds a zone), words such as ja/nein, or plain. Repeatable.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
@@ -306,7 +306,7 @@ def tell(options: Options, session: Session, report: LoadReport, *, sent: bool) 
 @loading
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
 @click.option("--create", is_flag=True, help="Make the target object as the source is, if it does not exist.")
-@click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", callback=_types,
+@click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", callback=_column_choices,
               help="The type of a column that --create makes in another type of database. Repeatable.")  # fmt: skip
 @click.option("--ids", type=click.Choice(["keep", "derive", "new"]),
               help="The ids in another type of database: the same, a UUID derived from each, or new ones.")  # fmt: skip

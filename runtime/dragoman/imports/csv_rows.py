@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.spellings import (
-    SCALAR_SIGNS,
-    Quoted,
-)
+from dragoman.spellings import SCALAR_SIGNS, Quoted
 from dragoman_api.errors import ConfigurationError
 
-from .records import (
-    LIKELY_ENCODING,
-    NOT_UTF_8,
-    RECORD_BYTES,
-    Record,
-    split_lines,
-)
+from .records import LIKELY_ENCODING, NOT_UTF_8, RECORD_BYTES, Record, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -50,18 +50,10 @@ def match_fields(
     readings: FieldReadings,
     likely: str,
 ) -> FieldInserts:
-    """Match a file's columns with an object's; see `FieldInserts`.
+    """Match a file's columns with an object's, as `FieldInserts` does.
 
-    Args:
-        wishes: The wishes of the caller.
-        description: The object that receives the rows.
-        names: The names of the file's columns.
-        spelled: The spelling of fields that are texts; None if they are values.
-        readings: The readings of columns whose fields do not stand for themselves.
-        likely: The character that seems to separate fields, if the delimiter does not; empty if it does.
-
-    Raises:
-        ConfigurationError: A column of the file does not exist, or two of them would become the same one.
+    If the character `likely` seems to separate the fields instead of the delimiter, the error for an unknown column
+    says so; it is empty if the delimiter does.
     """
     try:
         return FieldInserts(wishes, description, names, spelled=spelled, readings=readings)

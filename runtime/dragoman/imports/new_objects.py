@@ -71,12 +71,12 @@ class ReadingChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnProposal(msgspec.Struct, frozen=True, kw_only=True):
-    """The type of one column of a new object.
+    """How the fields of one column of a table are read, and the type of the column that receives them.
 
     Attributes:
         column: The column of the file.
-        name: Its name in the object.
-        type: The type. A proposed one fits every value that was looked at.
+        name: The name of the column that receives its values.
+        type: The type of that column. A proposed one fits every value that was looked at.
         repeated: Every value is an array of such values.
         source: Who says so: the values that were looked at (``rows``), the file itself, the caller, or the object,
             which exists.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,16 +18,25 @@ from dragoman.spellings import Quoted, did_you_mean, map_option, near_names
 from dragoman_api.columns import Column, ColumnKind, Written
 from dragoman_api.errors import ConfigurationError
 
-from .new_objects import READINGS_UNCONFIRMED, TYPES_UNCONFIRMED, ColumnProposal, ReadingChoice, TypeProposal
+from .new_objects import READINGS_UNCONFIRMED, TYPES_UNCONFIRMED, ColumnProposal, TypeProposal
+from .reading_trials import (
+    Fits,
+    abridged,
+    choice_of,
+    fits_of_columns,
+    fits_of_types,
+    offer_nearest,
+    settle,
+    try_reading,
+    try_usual,
+)
 from .readings import (
     DECIMAL_COMMA,
     DECIMAL_POINT,
     NUMBERS,
     PLAIN,
     READ_KINDS,
-    TIMES,
     USUAL,
-    FieldReading,
     reading_named,
 )
 
@@ -39,8 +47,6 @@ if TYPE_CHECKING:
 
     from .readers import FileRows
     from .records import Wishes
-
-    _Fits = dict[ColumnKind, Callable[[str], bool]]
 
 
 LOOKED_AT = 1_000
@@ -55,14 +61,7 @@ TYPES = (
 _NEARLY = 0.9  # of the values: a type that fits so many is worth a word
 _EXAMPLES = 3
 _SHOWN = 80  # characters of an example
-_DIGITS = 17  # of a number that a float of 64 bits keeps
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_HEAD = 50  # values of which a reading fits one, or it is not tried
 _PARTED = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
-_OCTET = "(?:1[0-9]{2}|2[0-4][0-9]|25[0-5])"
-_ADDRESS = re.compile(rf"(?:[1-9]?[0-9]|{_OCTET})(?:\.{_OCTET}){{3}}")
-_ISO = re.compile(r"[+-]?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
-_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 async def confirmed_proposal(
@@ -231,23 +230,6 @@ class _Wish(msgspec.Struct, frozen=True):
     is_id: bool
 
 
-class _Trial(msgspec.Struct, frozen=True):
-    """What a reading makes of the values of a column of a type; None for one that does not fit."""
-
-    reading: FieldReading
-    kind: ColumnKind
-    values: list[str | None]
-
-    def misfits(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts that do not fit."""
-        return [text for text, value in zip(texts, self.values, strict=True) if value is None]
-
-    def respells(self, texts: Sequence[str]) -> bool:
-        """Return whether a value has another spelling, apart from its sign and from blanks."""
-        pairs = zip(texts, self.values, strict=True)
-        return any(value is not None and _digits(text) != _digits(value) for text, value in pairs)
-
-
 def _column(samples: _Samples, wish: _Wish, rows: FileRows, *, commas: bool, exists: bool) -> ColumnProposal:
     """Propose how a column is read and typed."""
     texts, name = samples.texts, samples.column
@@ -264,7 +246,7 @@ def _column(samples: _Samples, wish: _Wish, rows: FileRows, *, commas: bool, exi
     )
     if file_type is not None:
         return base
-    fits = _accepted() if source == "object" else _fits()
+    fits = fits_of_columns() if source == "object" else fits_of_types()
     if wish.reading is not None and wish.reading != PLAIN:
         return _with_reading(base, wish, texts, kind, fits)
     is_text = any(isinstance(value, Quoted) for value in samples.values)
@@ -275,11 +257,11 @@ def _column(samples: _Samples, wish: _Wish, rows: FileRows, *, commas: bool, exi
         return plain
     if kind is ColumnKind.TEXT or (not plain.misfits and not parted and plain.type is not ColumnKind.TEXT):
         return plain
-    trials = _trials(texts, kind, fits)
-    choices = _choices(trials, texts)
+    trials = try_usual(texts, kind, fits)
+    choices = offer_nearest(trials, texts)
     if wish.reading == PLAIN:
         return replace(plain, readings=choices)
-    settled, doubt = _settled([trial for trial in trials if not trial.misfits(texts)], texts, typed=kind is not None)
+    settled, doubt = settle([trial for trial in trials if not trial.misfits(texts)], texts, typed=kind is not None)
     if parted:
         comma = next((trial for trial in trials if trial.reading.name == DECIMAL_COMMA), None)
         if comma is None or comma.misfits(texts):
@@ -326,7 +308,7 @@ def _said_kind(
 
 
 def _with_reading(
-    base: ColumnProposal, wish: _Wish, texts: Sequence[str], kind: ColumnKind | None, fits: _Fits
+    base: ColumnProposal, wish: _Wish, texts: Sequence[str], kind: ColumnKind | None, fits: Fits
 ) -> ColumnProposal:
     """Return the proposal for a column whose reading the caller says. Raises ConfigurationError if it has none."""
     reading = reading_named(wish.reading or "")
@@ -336,19 +318,19 @@ def _with_reading(
     if kind is not None and kind is not ColumnKind.TEXT and kind not in reading.kinds:
         text = f"{reading.name} reads {reading.kinds[0]} values, and {base.name!r} has the type {kind}"
         raise ConfigurationError(text, hint="name another reading, or plain", code="value-invalid")
-    trial = _try(reading, texts, kind, fits, is_wished=True)
-    trials = _trials(texts, kind, fits)
+    trial = try_reading(reading, texts, kind, fits, is_wished=True)
+    trials = try_usual(texts, kind, fits)
     if trial is None:
-        kind, misfits, choices = kind or reading.kinds[0], [*texts], _choices(trials, texts)
+        kind, misfits, choices = kind or reading.kinds[0], [*texts], offer_nearest(trials, texts)
     else:
         kind, misfits = trial.kind, trial.misfits(texts)
-        choices = _choices([other for other in trials if other.reading is not reading], texts)
+        choices = offer_nearest([other for other in trials if other.reading is not reading], texts)
         names = [*USUAL, reading.name]  # the order stays when another one is chosen
-        choices = tuple(sorted((*choices, _choice(trial, texts)), key=lambda choice: names.index(choice.reading)))
+        choices = tuple(sorted((*choices, choice_of(trial, texts)), key=lambda choice: names.index(choice.reading)))
     return replace(base, type=kind, reading=reading.name, misfits=_examples(misfits), readings=choices)
 
 
-def _as_it_stands(base: ColumnProposal, kind: ColumnKind | None, texts: Sequence[str], fits: _Fits) -> ColumnProposal:
+def _as_it_stands(base: ColumnProposal, kind: ColumnKind | None, texts: Sequence[str], fits: Fits) -> ColumnProposal:
     """Return the proposal for a column whose fields stand for themselves."""
     if kind is not None:
         return replace(base, misfits=_examples(_misfits(texts, kind, fits)))
@@ -362,91 +344,6 @@ def _as_it_stands(base: ColumnProposal, kind: ColumnKind | None, texts: Sequence
     return replace(base, nearly=nearly, misfits=_examples(near_misfits))
 
 
-def _trials(texts: Sequence[str], kind: ColumnKind | None, fits: _Fits) -> list[_Trial]:
-    """Return what the usual readings make of texts, if they fit half of them and spell some otherwise."""
-    trials = (_try(reading_named(reading), texts, kind, fits) for reading in USUAL)
-    half = len(texts) // 2
-    return [trial for trial in trials if trial and trial.values.count(None) <= half and trial.respells(texts)]
-
-
-def _choices(trials: Sequence[_Trial], texts: Sequence[str]) -> tuple[ReadingChoice, ...]:
-    """Return the readings that fit most texts, to choose from."""
-    least = min((len(trial.misfits(texts)) for trial in trials), default=0)
-    return tuple(_choice(trial, texts) for trial in trials if len(trial.misfits(texts)) == least)
-
-
-def _try(
-    reading: FieldReading, texts: Sequence[str], kind: ColumnKind | None, fits: _Fits, *, is_wished: bool = False
-) -> _Trial | None:
-    """Return what a reading makes of texts, in the type that fits most of them; None if it fits none."""
-    if kind is not None and kind not in reading.kinds and not is_wished:
-        return None
-    trials = []
-    for possible_kind in (kind,) if kind is not None else reading.kinds:
-        if possible_kind not in fits and possible_kind is not ColumnKind.TEXT:
-            continue
-        head = texts if is_wished else texts[:_HEAD]
-        if not any(_respelled(reading, text, possible_kind, fits) is not None for text in head):
-            continue
-        values = [_respelled(reading, text, possible_kind, fits) for text in texts]
-        trials.append(_Trial(reading, possible_kind, values))
-    return min(trials, key=lambda trial: trial.values.count(None), default=None)
-
-
-def _respelled(reading: FieldReading, text: str, kind: ColumnKind, fits: _Fits) -> str | None:
-    """Return what a reading makes of a text; None if that does not fit the type."""
-    try:
-        value = reading.respell(text, kind)
-    except ValueError:
-        return None
-    return value if (suits := fits.get(kind)) is None or suits(value) else None
-
-
-def _settled(trials: Sequence[_Trial], texts: Sequence[str], *, typed: bool) -> tuple[_Trial | None, str]:
-    """Return the one of the readings that fit all values which some value settles; else a reason for doubt.
-
-    Args:
-        trials: What the readings make of the values.
-        texts: The values.
-        typed: The type of the column is known, so that fewer values are enough.
-    """
-    numbers = [trial for trial in trials if trial.reading.kinds == NUMBERS]
-    times = [trial for trial in trials if trial.reading.kinds == TIMES]
-    if len(numbers) > 1 and numbers[0].values != numbers[1].values:
-        return None, _either(numbers, texts)
-    telephones, addresses = any(text[:1] == "+" for text in texts), all(map(_ADDRESS.fullmatch, texts))
-    if numbers and (typed or not (telephones or addresses)):
-        swiss = any("'" in text or "\u2019" in text for text in texts)
-        return numbers[-1 if swiss else 0], ""
-    if len(times) > 1:
-        return None, _either(times, texts)
-    if times:
-        return times[0], ""
-    words = [trial for trial in trials if typed or (len({*trial.values}) == 2 and not trial.reading.fills)]
-    return next((trial for trial in words if trial.reading.kinds not in (NUMBERS, TIMES)), None), ""
-
-
-def _either(trials: Sequence[_Trial], texts: Sequence[str]) -> str:
-    """Return why no reading is proposed where several fit."""
-    rows = zip(texts, *(trial.values for trial in trials), strict=True)
-    text = next((text for text, *values in rows if len({*values}) > 1), texts[0])
-    return f"{abridged(text)!r} can be {' or '.join(trial.reading.name for trial in trials)}, and no row settles which"
-
-
-def _digits(text: str) -> str:
-    """Return a number without its sign and the blanks around it."""
-    return text.strip().lstrip("+-\u2212")
-
-
-def _choice(trial: _Trial, texts: Sequence[str]) -> ReadingChoice:
-    pairs = [(text, value) for text, value in zip(texts, trial.values, strict=True) if value is not None]
-    field, value = next(((text, value) for text, value in pairs if text != value), pairs[0])
-    return ReadingChoice(
-        reading=trial.reading.name, type=trial.kind, field=abridged(field), value=abridged(value),
-        misfits=len(texts) - len(pairs),
-    )  # fmt: skip
-
-
 def kind_named(name: str, column: str) -> ColumnKind:
     """Return the type of a new column that a name stands for. Raises ConfigurationError if there is none."""
     with suppress(ValueError):
@@ -456,73 +353,10 @@ def kind_named(name: str, column: str) -> ColumnKind:
     raise ConfigurationError(text, hint=f"use one of: {', '.join(TYPES)}", code="value-invalid")
 
 
-def _misfits(texts: Sequence[str], kind: ColumnKind, fits: _Fits | None = None) -> list[str]:
-    suits = (fits or _fits()).get(kind)
+def _misfits(texts: Sequence[str], kind: ColumnKind, fits: Fits) -> list[str]:
+    suits = fits.get(kind)
     return [] if suits is None else [text for text in texts if not suits(text)]
 
 
 def _examples(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(abridged(text) for text in dict.fromkeys(texts))[:_EXAMPLES]
-
-
-def abridged(text: str) -> str:
-    """Return the beginning of a value, as an example shows it."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _is_integer(text: str) -> bool:
-    """Return whether a text is an integer of 64 bits whose digits come back: no sign and no zeros lead."""
-    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
-
-
-def _is_float(text: str) -> bool:
-    """Return whether a text is a number all of whose digits a float of 64 bits keeps."""
-    if _FLOAT.fullmatch(text) is None:
-        return False
-    from dragoman_api.kit.operands import floating
-
-    digits = re.sub(r"[eE].*|[-.]", "", text).lstrip("0")
-    return len(digits) <= _DIGITS and _reads(floating)(text)
-
-
-def _reads(read: Callable[[object], object], *, blanks: bool = False) -> Callable[[str], bool]:
-    def fits(text: str) -> bool:
-        try:
-            read(text)
-        except ValueError:
-            return False
-        return blanks or text == text.strip()
-
-    return fits
-
-
-@cache
-def _fits() -> _Fits:
-    """Return what tells whether a field fits a type, the narrowest type first; other types fit any text."""
-    from dragoman_api.kit import operands
-
-    return {
-        ColumnKind.BOOLEAN: _reads(operands.boolean),
-        ColumnKind.INTEGER: _is_integer,
-        ColumnKind.FLOAT: _is_float,
-        ColumnKind.TIMESTAMP: _reads(operands.timestamp),
-        ColumnKind.DATE: _reads(operands.day),
-    }
-
-
-@cache
-def _accepted() -> _Fits:
-    """Return what tells whether a column that exists takes a field as it stands; servers may read more times."""
-    from dragoman_api.kit import operands
-
-    def is_whole(text: str) -> bool:
-        with suppress(ValueError):
-            return isinstance(operands.decimal(text), int)
-        return False
-
-    def is_time(text: str) -> bool:
-        return _ISO.fullmatch(text) is not None
-
-    fits: _Fits = dict.fromkeys(NUMBERS, _reads(operands.decimal, blanks=True))
-    fits |= {ColumnKind.INTEGER: is_whole, ColumnKind.UNSIGNED: is_whole, ColumnKind.BOOLEAN: _reads(operands.boolean)}
-    return fits | dict.fromkeys(TIMES, is_time)
