@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import tarfile
 from contextlib import closing
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from dragoman_dask.target import PLAN
 from dragoman_registry.index import search_summaries
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.wheels.manifest_checks import check_manifest
+from unpacking import unpack
 
 STATE = Path(__file__).with_name("state-1.0.0.tar.xz")
 PLACE = "ROOT"
@@ -34,8 +34,7 @@ PLACE = "ROOT"
 @pytest.fixture
 def left(tmp_path):
     """Unpack the home and what lay beside it."""
-    with tarfile.open(STATE) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(STATE, tmp_path)
     config = tmp_path / "home/config/config.toml"
     config.write_text(config.read_text().replace(PLACE, str(tmp_path)))
     return Machine(tmp_path / "home", cwd=tmp_path)

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 import tomllib
 import venv
@@ -31,6 +30,7 @@ from tests.main_job import JobError, sample_cluster
 from trove_classifiers import classifiers
 
 from bundled_drivers import MANIFESTS
+from unpacking import unpack
 
 ROOT = Path(__file__).parents[2]
 DATE = "1800000000"
@@ -286,8 +286,7 @@ def test_an_sdist_builds_the_same_wheel(tree: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", DATE)
     for name, wheel in wheels_of(tree).items():
         [sdist] = (tree / "dist").glob(f"{name}-*.tar.gz")
-        with tarfile.open(sdist) as archive:
-            archive.extractall(tmp_path / name, filter="data")
+        unpack(sdist, tmp_path / name)
         [project] = (tmp_path / name).iterdir()
         [built] = WheelBuilder(str(project)).build(directory=str(tmp_path / "built"), versions=["standard"])
         assert Path(built).read_bytes() == wheel.read_bytes(), name
@@ -419,8 +418,7 @@ def test_every_distribution_names_the_addresses_of_the_project(
     (root / "pyproject.toml").write_text(f"[project]\n[project.urls]\n{lines}")
     sdist, wheel = script["build_archives"](tmp_path / "dist")
     metadata = [zipfile.ZipFile(wheel).read("tiny-1.dist-info/METADATA")]
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(sdist, tmp_path)
     metadata.append((tmp_path / "tiny-1/PKG-INFO").read_bytes())
     for text in metadata:
         assert [line for line in text.decode().splitlines() if line.startswith("Project-URL")] == [
