@@ -159,7 +159,7 @@ class Mask:
             while at >= 0:
                 end, following = at + len(form), text.find(form, at + 1)
                 if 0 <= following - at <= len(form) // 2:
-                    repeated = re.compile(f"(?:{re.escape(form[at - following :])})*+")
+                    repeated = re.compile(f"(?:{re.escape(form[at - following :])}|)*+")
                     if match := repeated.match(text, end):
                         end = match.end()
                     following = text.find(form, end - len(form) + 1)

@@ -398,7 +398,7 @@ _GETS = {
 _POSTS = {"elasticsearch": _SEARCH_POST, "opensearch": _SEARCH_POST, "weaviate": (r"/v1/graphql",)}
 _HOLDING = frozenset({"scroll", "preference", "source_content_type"})
 """Parameters with which a read keeps something on the server, or is read in another way."""
-_TEXT = re.compile(r'"""(?:[^\\"]|\\.|"(?!""))*+(""")?|"(?:[^"\\\n]|\\.)*+(")?|(#)[^\n]*', re.DOTALL)
+_TEXT = re.compile(r'"""(?:[^\\"]|\\.|"(?!"")|)*+(""")?|"(?:[^"\\\n]|\\.)*+(")?|(#)[^\n]*', re.DOTALL)
 """A text or a comment of GraphQL. One that is not closed is read once, to its end, and has no group."""
 _GRAPHQL = re.compile(r"\s*(?:query\b[^{]*)?\{")
 

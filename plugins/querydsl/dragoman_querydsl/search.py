@@ -293,8 +293,9 @@ def close_scroll(scroll: str) -> HttpRequest:
 
 
 # Possessive, and an unclosed comment reaches to the end: no byte is scanned twice.
+_RUN = rb'[^"/{}\[\]\xef]++|"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(
-    rb'((?:[^"/{}\[\]\xef]++|"(?:[^"\\]++|\\.)*+")++)|([{\[])|([}\]])|(/\*.*?(?:\*/|\Z)|//[^\r\n]*+|\xef\xbb\xbf)|.',
+    rb"((?:%b)(?:%b|)*+)|([{\[])|([}\]])|(/\*.*?(?:\*/|\Z)|//[^\r\n]*+|\xef\xbb\xbf)|." % (_RUN, _RUN),
     re.DOTALL,
 )
 # What the server writes after a document, if more than closing brackets.

@@ -126,7 +126,7 @@ _ARGUMENTS = ("where", "limit", "offset", "sort", "after", "tenant", "nearVector
 _NAMED = ("schema", "objects", "class", "collection")
 _START = re.compile(r"^(?:[^\S\n]*\{|query\b|[^\S\n]*(?:GET|POST|PUT|DELETE|HEAD|PATCH)\b)", re.MULTILINE)
 _NAME = re.compile(
-    r'"""[^"]*+(?:"{1,2}+[^"]++)*+(?:"""|"{1,2}+)?|"(?:[^"\\\n]++|\\[^\n])*+"?|#[^\n]*+|[{}()]|[A-Za-z_]\w*+'
+    r'"""[^"]*+(?:"{1,2}+[^"]++|)*+(?:"""|"{1,2}+)?|"(?:[^"\\\n]++|\\[^\n])*+"?|#[^\n]*+|[{}()]|[A-Za-z_]\w*+'
 )
 _TYPED = re.compile(r"\w*\Z", re.ASCII)
 _REST = re.compile(r"\w*", re.ASCII)

@@ -31,10 +31,10 @@ _BARE = re.compile(r"[\w.@*+-]*\Z")
 # No part that is repeated so looks ahead: Python 3.11.2 would take what it looked at.
 _WITHIN = r'[^{}\[\]"#/]'
 _STRING = rf'"(?:[^"\\\n]++|\\[^\n])++"|""{_WITHIN}'  # an empty one is followed by something: it begins no literal
-_FLAT = rf'(?P<flat>\{{(?:{_WITHIN}++|{_STRING})*+(?:"")?\}}|\[(?:{_WITHIN}++|{_STRING})*+(?:"")?\])'
+_FLAT = rf'(?P<flat>\{{(?:{_WITHIN}++|{_STRING}|)*+(?:"")?\}}|\[(?:{_WITHIN}++|{_STRING}|)*+(?:"")?\])'
 _TOKEN = re.compile(
     rf"{_FLAT}|"
-    r'"{3}[^"]*+(?:"{1,2}+[^"]++)*+(?:(?P<literal>"{3})|"{1,2}+)?|"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<closed>"?)(?P<key>\s*+:)?'
+    r'"{3}[^"]*+(?:"{1,2}+[^"]++|)*+(?:(?P<literal>"{3})|"{1,2}+)?|"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<closed>"?)(?P<key>\s*+:)?'
     r"|(?P<comment>#[^\n]*+|//[^\n]*+)|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:(?P<ended>\*++/)|\*++)?|(?P<open>[{\[])|(?P<close>[}\]])",
 )
 _DEPTH = 200

@@ -410,8 +410,8 @@ class CommentSyntax:
         special = rf"(?:(?P<comment>{ended}){block}{literal})"
         marks = [opener for opener in comments if opener != "/*"]
         self._likely = [re.compile(rf"{mark}(?<=[\s,{{}}\[\]]{mark})[^\n]*+") for mark in marks]
-        self.gap = re.compile(rf"\s*+(?:(?:{comment})\s*+)*+", re.DOTALL)
-        self._run = re.compile(rf"(?P<plain>{plain}(?:(?:{'|'.join(inner)}){plain})*+){special}?", re.DOTALL)
+        self.gap = re.compile(rf"\s*+(?:(?:{comment})\s*+|)*+", re.DOTALL)
+        self._run = re.compile(rf"(?P<plain>{plain}(?:(?:{'|'.join(inner)}){plain}|)*+){special}?", re.DOTALL)
         self._special = re.compile(special, re.DOTALL)
 
     def without_likely(self, text: str) -> str:
