@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 from collections import Counter
 from functools import partial
 from itertools import count
@@ -50,6 +51,11 @@ NUMBERS = count()
 """Number the homes of tests that have no folder of their own."""
 
 
+UNTIL = float(os.environ.get("TESTS_UNTIL", "inf"))
+"""When a run begins no further test, in seconds since 1970: continuous integration ends whatever takes too long."""
+
+LATE = "not run, since this machine is slow"
+
 MEMORY = "/dev/shm"
 """Where Linux keeps files in memory."""
 
@@ -71,11 +77,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Let one process more than there are cores run the default tests, which wait for a sixth of their time.
+    """Let one process more than there are cores run the tests: the default ones wait for a sixth of their time.
 
-    xdist itself counts the cores of the processor, of which a virtual machine often has half as many.
+    The slow ones wait for a third. xdist itself counts the cores of the processor, of which a virtual machine often
+    has half as many.
     """
-    if not tables.leaves_out_slow(config) or os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
         return None
     return 1 + (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
 
@@ -217,6 +224,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)  # the garbage of a test is small, and looking for it took a twentieth of the time
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what would begin too late, but for what runs once more since it failed."""
+    if time.time() > UNTIL and not item.config.option.lf:
+        pytest.skip(LATE)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what was left out."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    if late := sum(LATE in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(f"TESTS {LATE.upper()}: {late}")
 
 
 @pytest.fixture(scope="session", autouse=True)
