@@ -281,9 +281,8 @@ def _column(samples: _Samples, wish: _Wish, rows: FileRows, *, commas: bool, exi
             if kind is not None:
                 names = " or ".join(choice.reading for choice in choices)
                 count = f"{len(texts) - len(misfits):,} of {len(texts):,} values"
-                return replace(
-                    plain, readings=choices, doubt=f"{names} fits {count}, not {abridged(misfits[0])!r}; {PLAIN} fewer"
-                )
+                doubt = f"{count} fit {names}, though {abridged(misfits[0])!r} does not; fewer fit {PLAIN}"
+                return replace(plain, readings=choices, doubt=doubt)
             return replace(
                 plain, nearly=nearest.kind, nearly_reading=nearest.reading.name, misfits=_examples(misfits),
                 readings=choices,
