@@ -244,6 +244,7 @@ export interface ConnectionSummary {
  *     text: The body, JSON with its digits untouched.
  *     title: Of the rows, if one request has several answers.
  *     failed: Why it failed despite a success status; empty if it succeeded.
+ *     writes: The request may have changed what the server holds.
  */
 export interface ConsoleAnswer {
   readonly line: number;
@@ -257,6 +258,7 @@ export interface ConsoleAnswer {
   readonly title: string;
   readonly failed: string;
   readonly seconds: number;
+  readonly writes: boolean;
 }
 
 /**

@@ -71,6 +71,14 @@ def bars(card: Locator) -> dict[str, str]:
     return dict(line.inner_text().split("\n") for line in card.locator(".group-bars > li").all())
 
 
+def test_an_object_that_a_request_makes_or_drops_comes_and_goes_in_the_sidebar(console: Page) -> None:
+    listed = console.get_by_role("navigation").get_by_role("link", name=re.compile("^made-here"))
+    for request, shown in (("PUT /made-here", 1), ("DELETE /made-here", 0)):
+        write(console, request)
+        run(console)
+        becomes(console, lambda count=shown: listed.count() == count)  # type: ignore[misc]
+
+
 def test_groups_are_bars_with_exact_figures_and_the_grid_and_the_tree_are_beside_them(console: Page) -> None:
     write(console, STATUS)
     [answer] = run(console)

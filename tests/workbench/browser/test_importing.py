@@ -35,10 +35,10 @@ def choose(page: Page, file: Path) -> None:
     chooser.value.set_files(file)
 
 
-def card(page: Page, state: str) -> Locator:
-    """Wait for the newest import to be in a state, and return its card."""
+def card(page: Page, state: str, *, patience: int = 60) -> Locator:
+    """Wait for the newest import to be in a state, for some seconds, and return its card."""
     newest = page.get_by_role("list", name="Imports").locator("li.card").first
-    newest.locator(".badge", has_text=re.compile(f"^{state}$")).wait_for(timeout=60_000)
+    newest.locator(".badge", has_text=re.compile(f"^{state}$")).wait_for(timeout=patience * 1_000)
     return newest
 
 
@@ -46,7 +46,8 @@ def test_a_dropped_table_is_typed_tried_loaded_and_its_rejected_rows_are_shown(
     page: Page, cluster: Cluster, tmp_path: Path
 ) -> None:
     file = tmp_path / "stock.csv"
-    rows = "".join(f"0{at};{at}.5;Böttcher {at}\n" for at in range(1_999))
+    odd = '"  Böttcher\n1"'
+    rows = "".join(f"0{at};{at}.5;{odd if at == 1 else at}\n" for at in range(1_999))
     file.write_bytes(f"code;price;kürzel\n{rows}x;n/a;y\n".encode("windows-1252"))
     enter(page, "stock-new")
     Hands(page).drop(file, x=640, y=240)
@@ -55,6 +56,8 @@ def test_a_dropped_table_is_typed_tried_loaded_and_its_rejected_rows_are_shown(
     page.get_by_text("does not exist, and is made").wait_for()
     assert page.get_by_label("Separator").input_value() == ";"
     assert page.locator(".import-table tbody tr").count() == 50
+    [shown] = page.locator(".import-table tbody tr").nth(1).locator("bdi").filter(has_text="↵").all_inner_texts()
+    assert shown == "  Böttcher↵1"  # as in the grid
     assert page.get_by_label("Type of price").input_value() == "float"
     assert page.get_by_label("Type of code").input_value() == "text"
     assert "after a look at the first 1,000 rows" in page.locator(".page.import").inner_text()
@@ -65,6 +68,7 @@ def test_a_dropped_table_is_typed_tried_loaded_and_its_rejected_rows_are_shown(
     page.get_by_role("button", name="Make it with these types").click()
     loaded = card(page, "finished")
     assert "2,000 rows read: 1,999 written, 1 " in loaded.inner_text()
+    page.get_by_role("navigation").get_by_role("link", name=re.compile("^stock-new")).wait_for()  # it is new there
     loaded.get_by_role("button", name="Show the rejected rows").click()
     rejected = loaded.get_by_role("row").nth(1)
     assert "2,000" in rejected.inner_text()

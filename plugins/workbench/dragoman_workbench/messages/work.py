@@ -69,6 +69,7 @@ class ConsoleAnswer(RouteAnswer, frozen=True, kw_only=True):
         text: The body, JSON with its digits untouched.
         title: Of the rows, if one request has several answers.
         failed: Why it failed despite a success status; empty if it succeeded.
+        writes: The request may have changed what the server holds.
     """
 
     line: int
@@ -82,6 +83,7 @@ class ConsoleAnswer(RouteAnswer, frozen=True, kw_only=True):
     title: str
     failed: str
     seconds: float
+    writes: bool
 
 
 class UnsentRequest(RouteAnswer, frozen=True, kw_only=True):

@@ -131,4 +131,5 @@ def _describe_answer(answer: Answer, request: ConsoleRequest, *, until: int, sec
         title=answer.title,
         failed=answer.failed,
         seconds=seconds,
+        writes=request.writes,
     )

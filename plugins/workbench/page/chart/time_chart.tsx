@@ -152,7 +152,7 @@ function spanOf(bars: readonly TimeBar[], { minimum, maximum }: Summarized): str
 /** How high the bars are, and what they do not count. */
 function atRest(bars: readonly TimeBar[], summary: Summarized): string {
   const most = Math.max(...bars.map(({ rows }) => rows));
-  const height = bars.length > 1 ? [`up to ${estimated(summary, "buckets")}${whole(most)} rows a bar`] : [];
+  const height = bars.length > 1 ? [`up to ${estimated(summary, "buckets")}${whole(most)} ${most === 1 ? "row" : "rows"} a bar`] : [];
   const rest = summary.missing ? [`${estimated(summary, "missing")}${whole(summary.missing)} rows have no time here`] : [];
   return [...height, ...rest].join("; ");
 }

@@ -4,7 +4,7 @@ import type { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Executed, OpenConnection, UnsentRequest } from "../messages.ts";
 import { recall, remember } from "../state/preferences.ts";
-import { remedy } from "../state/store.ts";
+import { changes, remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { Toolbar } from "../ui/toolbar.tsx";
@@ -97,6 +97,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
       else setFailed(error);
     }
     setExecuted(now);
+    if (!now || now.error || now.answers.some((one) => one.writes)) changes.value += 1; // there may be other objects
     leaveBehind(connection, { executed: now, filled: variables });
     if (editor.current === at) at.module.markSent(at.view, now?.answers ?? []);
     setBusy(false);

@@ -3,6 +3,7 @@
 import type { ImportPreviewed, ProposedColumn } from "../messages.ts";
 import { Badge } from "../ui/controls.tsx";
 import { whole } from "../ui/figures.ts";
+import { line } from "../wire/cells.ts";
 import { type Mapping, PLAIN, chosenReading, chosenType, placeOf, renamedTo, undecided, unplaced } from "./mapping.ts";
 
 const TYPES = ["text", "integer", "float", "boolean", "timestamp", "date", "binary"] as const;
@@ -93,7 +94,7 @@ export function FilePreview({ preview, mapping, map, rowId }: {
                 ) : (
                   row.fields.map((field, at) => (
                     <td key={names[at]} class={placeOf(names[at], mapping) ? "" : "out"}>
-                      {field === null ? <span class="muted">–</span> : field === "" ? <em class="muted">empty</em> : <bdi title={field}>{field}</bdi>}
+                      {field === null ? <span class="muted">–</span> : field === "" ? <em class="muted">empty</em> : <bdi title={field}>{line(field)}</bdi>}
                     </td>
                   ))
                 )}

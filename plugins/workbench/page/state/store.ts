@@ -21,7 +21,7 @@ export const installs = signal<ReadonlyMap<string, Install>>(new Map());
 export const failure = signal<unknown>(null);
 /** The health of connections that a check found broken, by name. */
 export const broken = signal<ReadonlyMap<string, string>>(new Map());
-/** Counts up when connections, drivers or files may have changed. */
+/** Counts up when connections, drivers, files or the objects of a server may have changed. */
 export const changes = signal(0);
 
 export const running = computed(() => exports.value.filter((one) => one.state === "running").length);
@@ -111,7 +111,10 @@ export function heardOfExport(now: ExportJob): void {
 }
 
 export function heardOfImport(now: ImportJob): void {
+  const before = imports.value.find((one) => one.id === now.id);
   imports.value = heardOfJob(imports.value, now);
+  const ended = now.state !== "running" && before?.state !== now.state;
+  if (ended && !now.dry_run) changes.value += 1; // its object may be new
 }
 
 /** What tells of a connection whether it answers: a new session knows nothing of how the last one ended. */
