@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 import subprocess
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,6 +18,9 @@ from dragoman_workbench.messages.rows import QueryList, SavedQuery
 from drawn_selections import FULL, SELECTIONS
 
 PAGE = Path(__file__).parents[3] / "plugins/workbench/page"
+BUILT = PAGE.with_name("dragoman_workbench") / "page"
+MOST = 80_000
+"""Bytes, packed, of the scripts that the page loads before anything is shown."""
 VISITS = """
 import { readFileSync } from "node:fs";
 import { queryOf } from "./state/query.ts";
@@ -60,3 +65,10 @@ def test_the_address_of_rows_is_their_selection_as_the_host_spells_it(
     for address, selection in zip(addresses, selections, strict=True):
         text = unquote(address.removeprefix("#/connection/shop/rows/"))
         assert text == msgspec.json.encode(selection).decode().replace(',"span":{}', "")
+
+
+def test_what_the_page_loads_first_is_small(node: Path) -> None:
+    scripts = re.findall(r"assets/[\w.-]+\.js", (BUILT / "index.html").read_text())
+    sizes = {name: len(gzip.compress((BUILT / name).read_bytes())) for name in scripts}
+    assert len(sizes) > 1
+    assert sum(sizes.values()) <= MOST, sizes

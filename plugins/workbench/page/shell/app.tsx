@@ -6,13 +6,10 @@ import { NewRow } from "../changes/new_row.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
 import { Home } from "../connections/home.tsx";
 import { copying } from "../state/object_menu.ts";
-import { ExportDialog } from "../export/export_dialog.tsx";
-import { ExportsView } from "../export/exports_view.tsx";
 import { FilterBar } from "../filter/filter_bar.tsx";
 import { GlancePanel } from "../glance/glance_panel.tsx";
 import { GlanceStrip } from "../glance/glance_strip.tsx";
 import { GridPanel, type Panels } from "../grid/grid_panel.tsx";
-import { Structure } from "../connections/structure.tsx";
 import { CopyCommand, Blank, Waiting, lazily } from "../ui/controls.tsx";
 import { isFocusFree } from "../ui/focus.ts";
 import { MenuHost } from "../ui/menu.tsx";
@@ -77,7 +74,7 @@ const PANELS: Panels = {
   RowEditor: lazily(async () => (await import("../changes/row_editor.tsx")).RowEditor),
   Refused: lazily(async () => (await import("../changes/refused_cells.tsx")).RefusedCells),
   NewRow,
-  Export: ExportDialog,
+  Export: lazily(async () => (await import("../export/export_dialog.tsx")).ExportDialog),
 };
 
 const CopyDialog = lazily(async () => (await import("../import/copy_dialog.tsx")).CopyDialog);
@@ -85,8 +82,10 @@ const EditConnection = lazily(async () => (await import("../connections/editor.t
 const NewConnection = lazily(async () => (await import("../connections/editor.tsx")).NewConnection);
 const ConsoleView = lazily(async () => (await import("../console/console_view.tsx")).ConsoleView);
 const DriverView = lazily(async () => (await import("../marketplace/driver_view.tsx")).DriverView);
+const ExportsView = lazily(async () => (await import("../export/exports_view.tsx")).ExportsView);
 const ImportView = lazily(async () => (await import("../import/import_view.tsx")).ImportView);
 const Marketplace = lazily(async () => (await import("../marketplace/marketplace.tsx")).Marketplace);
+const Structure = lazily(async () => (await import("../connections/structure.tsx")).Structure);
 
 function View() {
   const here = route.value;
