@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { ChangeBar } from "../changes/change_bar.tsx";
 import { NewRow } from "../changes/new_row.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
+import { ExportDialog } from "../export/export_dialog.tsx";
 import { Home } from "../connections/home.tsx";
 import { copying } from "../state/object_menu.ts";
 import { FilterBar } from "../filter/filter_bar.tsx";
@@ -74,7 +75,7 @@ const PANELS: Panels = {
   RowEditor: lazily(async () => (await import("../changes/row_editor.tsx")).RowEditor),
   Refused: lazily(async () => (await import("../changes/refused_cells.tsx")).RefusedCells),
   NewRow,
-  Export: lazily(async () => (await import("../export/export_dialog.tsx")).ExportDialog),
+  Export: ExportDialog,
 };
 
 const CopyDialog = lazily(async () => (await import("../import/copy_dialog.tsx")).CopyDialog);
