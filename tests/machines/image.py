@@ -182,7 +182,8 @@ def write_checkout(processor: Processor, job: Mapping[str, object], image: Path)
         wheels = _environment(tree / "installed")
         _install(processor, wheels, "--no-deps", *map(str, sorted((ROOT / "dist").glob("*.whl"))))
         program = tree / "installed/bin/dragoman"
-        program.write_text(f"#!{RUN}/installed/bin/python\nimport sys\nfrom dragoman.__main__ import main\nsys.exit(main())\n")
+        lines = f"#!{RUN}/installed/bin/python", "import sys", "from dragoman.__main__ import main", "sys.exit(main())"
+        program.write_text("\n".join(lines) + "\n")
         program.chmod(0o755)
         (tree / "job.json").write_text(json.dumps(job))
         tree.chmod(0o755)
