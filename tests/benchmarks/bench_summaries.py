@@ -87,7 +87,7 @@ async def compare(url: str) -> None:
 
                 bars = {"date_histogram": {"field": "@timestamp", "calendar_interval": "day"}}
                 cases = {
-                    "bars over time": (ours("@timestamp", buckets=60), bare(bars)),
+                    "bars over time": (ours("@timestamp", buckets=50), bare(bars)),
                     "values of 'city', nothing typed": (
                         ours("city", values=VALUES), bare({"terms": {"field": "city", "size": VALUES}})
                     ),
