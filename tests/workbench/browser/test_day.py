@@ -31,7 +31,7 @@ TRACE = 9_007_199_254_740_993
 
 
 def log(number: int) -> dict[str, Any]:
-    """Return what is stored of an event: a week of them, ever as many an hour."""
+    """Return what is stored of an event; all of them are spread evenly over a week."""
     return {
         "@timestamp": (BEGIN + timedelta(seconds=number * 604_800 // LOGS)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "level": LEVELS[number * 7 % 10],
