@@ -9,16 +9,15 @@ import shutil
 import signal
 import sys
 import time
-from collections import Counter
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import bundled_drivers
+import collected_late
 import tables
 from blocking_calls import Detector
 from tables import pytest_addoption, pytest_generate_tests, pytest_pyfunc_call  # noqa: F401 - hooks
@@ -26,8 +25,10 @@ from thorough import THOROUGH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from xdist.scheduler import LoadFileScheduling
+    from xdist.workermanage import WorkerController
 
     from command_line import Machine
     from compiled_trees import CompiledTrees
@@ -73,6 +74,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if runs_programs and not chosen and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = MEMORY
     settings.load_profile("many" if THOROUGH else "few")
+    if getattr(config, "workerinput", {}).get("files"):
+        config.pluginmanager.register(collected_late)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a process how its tests come to it."""
+    node.workerinput["files"] = collected_late.hands_out_files(node.config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -85,51 +94,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
         return None
     return 1 + (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
-
-
-LONGEST = (
-    "workbench/test_opening.py",
-    "test_architecture.py",
-    "registry/wheels/test_checks.py",
-    "drivers/elasticsearch/exporting/test_exports.py",
-    "runtime/parts/test_dask_tasks.py",
-    "registry/publisher/test_pages.py",
-    "worker/test_fork_server.py",
-    "registry/test_hostile_names.py",
-    "cli/test_plugins_browse.py",
-    "runtime/test_tables_values.py",
-    "runtime/test_automations.py",
-    "runtime/test_blocking.py",
-    "runtime/test_lifetimes.py",
-    "registry/trust/test_attacks.py",
-    "cli/test_machinery.py",
-    "registry/publisher/test_mirror.py",
-    "drivers/test_bad_links.py",
-    "drivers/weaviate/grid/test_summaries.py",
-    "runtime/parts/test_exports_to_a_store.py",
-    "attacks/test_no_ops.py",
-    "registry/publisher/test_one_publisher.py",
-    "attacks/test_attacks.py",
-    "runtime/test_session.py",
-    "worker/test_oversized_results.py",
-    "cli/test_token_endpoints.py",
-    "cli/test_pinned_certificates.py",
-    "drivers/elasticsearch/importing/test_kinds.py",
-    "drivers/weaviate/importing/test_kinds.py",
-    "runtime/test_opening.py",
-    "api/test_http_tls.py",
-    "registry/client/test_installer.py",
-    "worker/test_values.py",
-    "drivers/weaviate/exporting/test_exports.py",
-    "registry/client/test_installed_wheels.py",
-    "runtime/test_import_parquet.py",
-    "drivers/weaviate/test_tenants.py",
-    "runtime/test_changed_manifests.py",
-    "cli/test_hostile_answers.py",
-    "runtime/test_summaries.py",
-    "runtime/test_every_call_is_asked.py",
-)
-"""Slow files, though they have few tests. They start first, so that no process waits for them at the end."""
 
 
 TOGETHER = (
@@ -157,7 +121,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
             file = nodeid.partition("::")[0].removeprefix("tests/")
             return next((group[0] for group in together if file.startswith(group)), file)
 
-    config.option.loadscopereorder = False  # the processes have put the files in order
+    config.option.loadscopereorder = False  # `collected_late` has put the files in order
     return Scheduling(config, log) if config.option.dist in ("load", "loadfile") else None
 
 
@@ -173,17 +137,6 @@ def _send_event(send: Callable[..., None], durations: int | None, name: str, **e
     passed = name == "testreport" and data["outcome"] == "passed" and data["when"] != "call" and durations is None
     if name != "logstart" and not passed:
         send(name, **event)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest files first where several processes share them, then those with many tests."""
-    if hasattr(config, "workerinput"):
-        root = config.rootpath / "tests"
-        longest = {root / name: len(LONGEST) - at for at, name in enumerate(LONGEST)}
-        tests = Counter[Path]()
-        for item in items:
-            tests[item.path] += len(tables.rows_of(item)) or 1
-        items.sort(key=lambda item: (-longest.get(item.path, 0), -tests[item.path], item.path))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -238,6 +191,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", ())
     if late := sum(LATE in str(report.longrepr) for report in skipped):
         terminalreporter.write_line(f"TESTS {LATE.upper()}: {late}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End as pytest does where no test was chosen, though xdist has counted files."""
+    plugins = session.config.pluginmanager
+    counted_files = plugins.has_plugin("dsession") and session.exitstatus == pytest.ExitCode.OK
+    if counted_files and not any(plugins.get_plugin("terminalreporter").stats.values()):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,12 +8,10 @@ from types import SimpleNamespace
 import pytest
 from anyio import run
 from anyio.from_thread import start_blocking_portal
-from mcp import Client
 
 import wheelhouse
 from browsing import shop
 from dragoman import Runtime
-from dragoman_mcp.serving import agent_server
 from dragoman_sample.fakes.elasticsearch import FakeElasticsearch
 from library import load
 
@@ -51,6 +49,9 @@ def shop_home(home, prepared):
 @pytest.fixture
 def agents(shop_home, cluster):
     """Return a context manager: an agent that is connected to a server under rules, with what it sees and causes."""
+    from mcp import Client  # takes a second, which other tests need not wait
+
+    from dragoman_mcp.serving import agent_server
 
     @asynccontextmanager
     async def connected(rules="", client=None, **options):
