@@ -31,8 +31,8 @@ RUN = "/machine"
 SITE = "lib/python3.11/site-packages"
 FIRST_PARTY = ("plugins/api[testing]", ".[arrow,publish,zstd]", "plugins/sample")
 PACKAGES = """
-base-files base-passwd bash busybox-static coreutils dash findutils grep hostname iproute2 kmod libc-bin login mount
-netbase openssh-client openssh-server procps python3 sed tar tzdata util-linux
+base-files base-passwd bash busybox-static coreutils cpp dash findutils grep hostname iproute2 kmod libc-bin
+linux-libc-dev login mount netbase openssh-client openssh-server openssl procps python3 sed tar tzdata util-linux
 """
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "ext4", "crc32c_generic", "vsock")
 """Modules that nothing in a machine would load: its first program loads them."""
