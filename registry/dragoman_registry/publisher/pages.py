@@ -180,7 +180,8 @@ def _apis(drivers: Sequence[Summary]) -> dict[str, set[str]]:
 
 
 def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str]) -> dict[str, object]:
-    reaches = sorted({_reaches(driver) for driver in drivers})
+    reach_of_each = [_reaches(driver) for driver in drivers]
+    reaches = sorted(set(reach_of_each))
     reach_places = {reach: place for place, reach in enumerate(reaches)}
     range_sets = list(apis.values())
     places = {name: place for place, name in enumerate(can)}
@@ -188,6 +189,10 @@ def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str])
     @cache  # thousands of drivers share a few
     def fitting(ranges: tuple[str, ...]) -> list[int]:
         return [place for place, texts in enumerate(range_sets) if any(text in texts for text in ranges)]
+
+    @cache
+    def abilities(capabilities: tuple[str, ...]) -> list[int]:
+        return [places[name] for name in capabilities]
 
     return {
         "apis": list(apis),
@@ -200,12 +205,12 @@ def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str])
                 clean(marked(driver.label)),
                 clean(driver.summary),
                 driver.types,
-                [places[name] for name in driver.capabilities],
+                abilities(driver.capabilities),
                 _version(driver),
                 fitting(tuple([candidate.host_api for candidate in driver.candidates])),
-                reach_places[_reaches(driver)],
+                reach_places[reach],
             )
-            for driver in drivers
+            for driver, reach in zip(drivers, reach_of_each, strict=True)
         ],
     }
 

@@ -397,3 +397,30 @@ def test_a_row_whose_name_is_none_is_not_shown_as_a_driver(sample: Path, at: int
     (sample / "targets/browse").write_text(json.dumps(rows))
     with pytest.raises(IndexInvalidError):
         search_summaries.read(Registry("r", str(sample), trust=wheelhouse.TrustedPath()))
+
+
+@given(st.lists(st.text("|<&'\"a\n\u202e"), min_size=7, max_size=7))
+def test_a_row_of_a_list_holds_each_text_in_its_place(texts: list[str]):
+    file, label, version, summary, types, can, reaches = texts
+    row = page_rendering.list_row(
+        file=file, label=label, version=version, summary=summary, types=types, can=can, reaches=reaches
+    )
+    assert [*text_by_place(row)] == [clean(text) for text in (label, version, summary, types, can, reaches)]
+
+
+def text_by_place(row: str) -> list[str]:
+    """Return the texts of the elements that a script finds by their place."""
+    texts: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+            texts.extend([""] * ("data-at" in dict(attributes)))
+
+        def handle_data(self, text: str) -> None:
+            if texts:
+                texts[-1] += text
+
+    reader = Reader()
+    reader.feed(row)
+    reader.close()
+    return [text.removesuffix(" ") if place == 0 else text for place, text in enumerate(texts)]
