@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST = (
+    "mutants/test_mutants.py",
+    "system/test_how_to.py",
+    "system/test_release.py",
+    "workbench/browser/test_console.py",
+    "workbench/browser/test_overview.py",
+    "cli/test_hostile_servers.py",
+    "attacks/test_attacks.py",
+    "system/test_first_hour.py",
+    "workbench/browser/test_views.py",
     "workbench/test_opening.py",
     "test_architecture.py",
     "registry/wheels/test_checks.py",
@@ -39,7 +48,6 @@ LONGEST = (
     "runtime/parts/test_exports_to_a_store.py",
     "attacks/test_no_ops.py",
     "registry/publisher/test_one_publisher.py",
-    "attacks/test_attacks.py",
     "runtime/test_session.py",
     "worker/test_oversized_results.py",
     "cli/test_token_endpoints.py",
