@@ -423,9 +423,9 @@ def test_watching_ends_in_time_too(toy: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(360)
+@pytest.mark.timeout(450)
 def test_tests_of_modules_that_decide_notice_a_change(tmp_path: Path):
-    limits = [f"--sample={SAMPLE}", "--seconds=240", "--seed=1", "--jobs=1"]
+    limits = [f"--sample={SAMPLE}", "--seconds=360", "--seed=1", "--jobs=1"]
     words = [sys.executable, "-m", "tests.mutants", *FAST, *limits]
     done = subprocess.run(
         [*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, text=True, check=False
