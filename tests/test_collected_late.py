@@ -70,3 +70,17 @@ def test_a_file_that_cannot_be_imported_fails_the_run_and_the_others_go_on(tmp_p
     assert "No module named 'no_such_module'" in ended.stdout
     assert "assert (1 + 1) == 3" in ended.stdout
     assert all(words in last_words(ended) for words in ("1 failed", "1 error", " passed")), ended.stdout
+
+
+def test_a_file_without_chosen_tests_ends_what_the_one_before_it_has_left(tmp_path: Path):
+    (ROOT / "build").mkdir(exist_ok=True)
+    slow = "import pytest\n\n@pytest.mark.slow\ndef test_slow(): pass\n"
+    sources = {"a/test_first.py": "def test_first(): pass\n" + "#" * 1000, "a/test_second.py": slow + "#" * 500}
+    sources["b/test_third.py"] = "def test_third(): pass\n"
+    with TemporaryDirectory(dir=ROOT / "build") as folder:
+        for name, source in sources.items():  # the largest runs first
+            Path(folder, name).parent.mkdir(exist_ok=True)
+            Path(folder, name).write_text(source)
+        ended = run(tmp_path, "-n", "1", "--dist", "loadfile", "-m", "not slow", FILES[0], folder)
+    assert ended.returncode == 0, ended.stdout
+    assert " passed" in last_words(ended)
